@@ -1,0 +1,26 @@
+"""Warnings that a result carries: what was done, or what may look wrong, said honestly.
+
+(`Caution` and not `Warning`, which is Python's own.) They travel as `Ember-Warnings` and in the
+JSON answer.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Caution(StrEnum):
+    """A warning code; the docstring below each member is its documentation."""
+
+    EXTREME_POSE = "extreme_pose"
+    """A face is turned so far that the swap shows it."""
+    LOW_RESOLUTION_SOURCE = "low_resolution_source"
+    """The source face has far fewer pixels than the face it replaces."""
+    OCCLUDED = "occluded"
+    """Something (glasses, hair, a hand) covers part of a face."""
+    LOW_SIMILARITY = "low_similarity"
+    """The swapped face does not resemble the source as much as a good swap does."""
+    FIRST_FRAME = "first_frame"
+    """The image is animated or has several pages; only the first was used."""
+    ALPHA_FLATTENED = "alpha_flattened"
+    """The output format has no transparency; transparent pixels were put on white."""

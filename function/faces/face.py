@@ -1,0 +1,97 @@
+"""The values that flow through the pipeline: boxes, detections, faces."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """A rectangle in image pixels; right and bottom are exclusive."""
+
+    left: float
+    top: float
+    right: float
+    bottom: float
+
+    @property
+    def width(self) -> float:
+        """Width in pixels."""
+        return self.right - self.left
+
+    @property
+    def height(self) -> float:
+        """Height in pixels."""
+        return self.bottom - self.top
+
+    @property
+    def area(self) -> float:
+        """Area in square pixels; 0 when empty."""
+        return max(self.width, 0.0) * max(self.height, 0.0)
+
+    @property
+    def center(self) -> tuple[float, float]:
+        """(x, y) of the middle."""
+        return (self.left + self.right) / 2, (self.top + self.bottom) / 2
+
+
+@dataclass(frozen=True, slots=True)
+class Detection:
+    """What the detector says about one face.
+
+    Attributes:
+        box: the face, in pixels of the image; may reach over its border.
+        points: float32 [5, 2], (x, y): image-left eye, image-right eye, nose tip, image-left and
+            image-right corner of the mouth.
+        score: 0–1.
+        found_by: which search pass found it: "plain", "padded", "scale-…", "tiles", "rotated-90", ….
+    """
+
+    box: Box
+    points: NDArray[np.float32]
+    score: float
+    found_by: str = "plain"
+
+
+@dataclass(frozen=True, slots=True)
+class Pose:
+    """Head pose in degrees, from the 3-D mesh.
+
+    Attributes:
+        yaw: positive when the nose points to the image's right.
+        pitch: positive when the nose points down.
+        roll: positive when the head leans clockwise as seen in the image.
+    """
+
+    yaw: float
+    pitch: float
+    roll: float
+
+
+@dataclass(frozen=True, slots=True)
+class Face:
+    """One analysed face.
+
+    Attributes:
+        index: its place in the documented order (left to right), 0-based.
+        box: whole pixels inside the image, around the detection and the mesh; a swap changes nothing
+            outside of it.
+        detection: what the detector said.
+        mesh: float32 [468, 3], x and y in image pixels, z in the same unit (smaller is nearer).
+        presence: 0–1, how sure the landmark model is that this is a face.
+        pose: head pose.
+        embedding: float32 [128] identity; L2 distance, same person below 0.6.
+    """
+
+    index: int
+    box: Box
+    detection: Detection
+    mesh: NDArray[np.float32]
+    presence: float
+    pose: Pose
+    embedding: NDArray[np.float32]

@@ -1,0 +1,55 @@
+"""Who somebody is, as a vector: the distance of two vectors says whether two faces are one person."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from function.faces import geometry
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from function.runtime.engine import Engine
+
+SAME_PERSON = 0.6
+"""Usual threshold: below it two faces are taken for one person (dlib's own)."""
+
+_SIDE, _PADDING = 150, 0.25
+_CORNERS = [263, 362, 33, 133, 2]  # outer and inner corners of the eyes, base of the nose
+# dlib's five-point chip in a unit square, (x, y), in the order of _CORNERS
+_TEMPLATE = np.array(
+    [[0.8596, 0.2135], [0.6461, 0.2290], [0.1206, 0.2137], [0.3341, 0.2291], [0.4901, 0.6278]]
+)
+_CHIP = (_TEMPLATE + _PADDING) / (1 + 2 * _PADDING) * _SIDE
+
+
+class Identity:
+    """The embedded identity model.
+
+    Args:
+        engine: runs `face_identity_128.onnx` (float32 [N, 150, 150, 3], RGB 0–255).
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def embed(self, pixels: NDArray[np.uint8], mesh: NDArray[np.float32]) -> NDArray[np.float32]:
+        """The identity of one face.
+
+        Args:
+            pixels: uint8 [H, W, 3] RGB.
+            mesh: float32 [468, 2 or 3] points in image pixels.
+
+        Returns:
+            float32 [128].
+        """
+        matrix = geometry.similarity(mesh[_CORNERS, :2], _CHIP)
+        chip = geometry.crop(pixels, matrix, (_SIDE, _SIDE))
+        return self._engine.run(chip[None].astype(np.float32))[0][0]
+
+
+def distance(a: NDArray[np.float32], b: NDArray[np.float32]) -> float:
+    """L2 distance of two embeddings: same person up to about 0.6, strangers above."""
+    return float(np.linalg.norm(a - b))

@@ -1,0 +1,1 @@
+"""The ways to swap a face, all behind one protocol."""

@@ -1,0 +1,1 @@
+"""The HTTP surface: requests to service calls, results and problems to answers."""

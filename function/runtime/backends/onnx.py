@@ -1,0 +1,49 @@
+"""Engines on ONNX Runtime."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # read by the library when it is loaded
+
+import onnxruntime as ort
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+ort.disable_telemetry_events()
+
+
+class OnnxEngine:
+    """One ONNX Runtime session on the CPU.
+
+    Args:
+        path: the .onnx file.
+        threads: threads of one inference. One is best when several run at once; see
+            `function.runtime.cpus`.
+    """
+
+    def __init__(self, path: Path, threads: int = 1) -> None:
+        options = ort.SessionOptions()
+        options.intra_op_num_threads = threads
+        options.inter_op_num_threads = 1
+        options.log_severity_level = 3
+        # Spinning threads keep a core busy between two inferences; on shared CPUs that starves the rest.
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+        self._session = ort.InferenceSession(
+            str(path), options, providers=["CPUExecutionProvider"]
+        )
+        self._input = self._session.get_inputs()[0].name
+
+    def run(self, batch: NDArray[np.float32]) -> list[NDArray[np.float32]]:
+        """See `Engine.run`."""
+        return self._session.run(None, {self._input: batch})  # type: ignore[no-any-return]
+
+    @property
+    def provider(self) -> str:
+        """The provider that the session uses, not the one that was asked for."""
+        return str(self._session.get_providers()[0])

@@ -1,0 +1,1 @@
+"""Everything between "process started" and "ready"; it knows nothing about faces."""
