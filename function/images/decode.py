@@ -5,13 +5,13 @@ from __future__ import annotations
 import io
 
 import numpy as np
-from PIL import Image, ImageOps
+from PIL import Image, ImageOps, UnidentifiedImageError
 
 from function.caution import Caution
 from function.images.picture import Picture
 from function.problems import Problem
 
-FORMATS = ("JPEG", "MPO", "PNG", "WEBP", "AVIF", "GIF", "TIFF", "BMP")
+FORMATS = ("JPEG", "PNG", "WEBP", "AVIF", "GIF", "TIFF", "BMP")
 
 
 def decode(
@@ -39,7 +39,7 @@ def decode(
         raise Problem("bad_image", f"The {name} is empty.", image=name)
     try:
         image: Image.Image = Image.open(io.BytesIO(data), formats=FORMATS)
-    except Image.UnidentifiedImageError:
+    except UnidentifiedImageError:
         declared = f" (declared as {media_type})" if media_type else ""
         raise Problem(
             "unsupported_media_type", f"The {name} is not an image{declared}.", image=name
@@ -61,7 +61,7 @@ def decode(
         gray = image.mode in {"1", "L", "LA", "I;16", "I", "F"}
         rgba = np.asarray(image.convert("RGBA")) if image.has_transparency_data else None
         pixels = np.array(image.convert("RGB"))
-    except Exception:  # noqa: BLE001
+    except Exception:
         raise Problem("bad_image", f"The {name} cannot be decoded.", image=name) from None
     alpha = None if rgba is None or rgba[..., 3].min() == 255 else rgba[..., 3].copy()
     cautions = (Caution.FIRST_FRAME,) if frames > 1 and image.format != "MPO" else ()

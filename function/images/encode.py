@@ -22,7 +22,7 @@ class OutputFormat:
     Attributes:
         media_type: for Content-Type.
         alpha: whether transparency survives.
-        quality: the default, 1–100; None when the format is lossless and ignores it.
+        quality: the default, 1 to 100; None when the format is lossless and ignores it.
     """
 
     media_type: str
@@ -62,7 +62,7 @@ def encode(picture: Picture, format: str, quality: int | None = None) -> bytes: 
     Args:
         picture: what to write.
         format: a key of `FORMATS`.
-        quality: 1–100, or None for the format's default.
+        quality: 1 to 100, or None for the format's default.
 
     Returns:
         The file.
