@@ -27,22 +27,38 @@ class Kind:
 
 
 KINDS: dict[str, Kind] = {
-    "bad_request": Kind(400, "The request cannot be read", "Check the request against /openapi.json."),
-    "not_found": Kind(404, "There is nothing at this address", "See /openapi.json for the addresses."),
-    "method_not_allowed": Kind(405, "This address does not take this method", "Use one named in Allow."),
+    "bad_request": Kind(
+        400, "The request cannot be read", "Check the request against /openapi.json."
+    ),
+    "not_found": Kind(
+        404, "There is nothing at this address", "See /openapi.json for the addresses."
+    ),
+    "method_not_allowed": Kind(
+        405, "This address does not take this method", "Use one named in Allow."
+    ),
     "body_too_large": Kind(413, "The request body is too large", "Send smaller files."),
     "too_many_pixels": Kind(413, "The image has too many pixels", "Scale the image down."),
     "unsupported_media_type": Kind(
-        415, "This kind of content is not supported", "Send JPEG, PNG, WebP, AVIF, GIF, TIFF or BMP."
+        415,
+        "This kind of content is not supported",
+        "Send JPEG, PNG, WebP, AVIF, GIF, TIFF or BMP.",
     ),
     "bad_image": Kind(422, "The image cannot be decoded", "Check the file; it may be cut short."),
-    "unknown_field": Kind(422, "The request has a field that does not exist", "Check its spelling."),
+    "unknown_field": Kind(
+        422, "The request has a field that does not exist", "Check its spelling."
+    ),
     "missing_field": Kind(422, "The request lacks a field", "Add the field."),
     "bad_value": Kind(422, "A field has a value that is not possible", "See /openapi.json."),
-    "no_face": Kind(422, "No face was found", "Use a photo in which the face is visible and upright."),
-    "no_such_face": Kind(422, "There is no face with that index", "Use an index of the listed faces."),
+    "no_face": Kind(
+        422, "No face was found", "Use a photo in which the face is visible and upright."
+    ),
+    "no_such_face": Kind(
+        422, "There is no face with that index", "Use an index of the listed faces."
+    ),
     "no_match": Kind(422, "No face looks like the reference", "Use another reference photo."),
-    "internal": Kind(500, "Something went wrong inside", "Try again; report the request id if it stays."),
+    "internal": Kind(
+        500, "Something went wrong inside", "Try again; report the request id if it stays."
+    ),
     "not_ready": Kind(503, "The replica is not ready yet", "Try again after Retry-After seconds."),
 }
 
@@ -52,7 +68,7 @@ class Problem(Exception):
 
     Args:
         code: a key of `KINDS`.
-        detail: what happened this time, in a sentence a caller can act on. Never an exception's text.
+        detail: what happened this time, in a sentence a caller can act on; never an exception's.
         headers: HTTP headers of the answer, e.g. `Allow` or `Retry-After`.
         extra: further members of the problem object, e.g. `limit=…, value=…, field=…`.
     """

@@ -34,9 +34,7 @@ class OnnxEngine:
         options.log_severity_level = 3
         # Spinning threads keep a core busy between two inferences; on shared CPUs that starves the rest.
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-        self._session = ort.InferenceSession(
-            str(path), options, providers=["CPUExecutionProvider"]
-        )
+        self._session = ort.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
         self._input = self._session.get_inputs()[0].name
 
     def run(self, batch: NDArray[np.float32]) -> list[NDArray[np.float32]]:

@@ -1,0 +1,195 @@
+"""From pixels to faces to swapped pixels: every step of a swap, without bytes and without HTTP.
+
+Everything here runs in the calling thread and keeps no state, so that many threads may use one
+pipeline.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from function.caution import Caution
+from function.faces import pose
+from function.faces.face import Box, Detection, Face
+from function.faces.identity import SAME_PERSON, distance
+from function.faces.swappers.protocol import Source
+from function.problems import Problem
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from function.faces.models import Models
+    from function.faces.swappers.protocol import Swapper
+    from function.images.picture import Picture
+    from function.trace import Trace
+
+GOOD_SWAP = 0.5
+"""Identity distance to the source above which a result carries `low_similarity`."""
+
+_LEAST_PRESENCE = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class SwappedFace:
+    """One face of the target after the swap.
+
+    Attributes:
+        face: the face as it was in the target.
+        before: identity distance of the original face to the source.
+        after: identity distance of the swapped face to the source.
+        kept: identity distance of the swapped face to the original face.
+        cautions: what may look wrong about this face.
+    """
+
+    face: Face
+    before: float
+    after: float
+    kept: float
+    cautions: tuple[Caution, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Pipeline:
+    """The steps of a swap over one set of models and one swapper."""
+
+    models: Models
+    swapper: Swapper
+
+    def find(self, picture: Picture, trace: Trace, *, identify: bool) -> list[Face]:
+        """Every face of a picture in the documented order (left to right), with its mesh and pose.
+
+        Args:
+            picture: the photo.
+            trace: gets the spans `detect`, `landmarks` and `identity`.
+            identify: also compute identity embeddings.
+        """
+        pixels = picture.pixels
+        with trace.span("detect"):
+            detections = self.models.detect.find(pixels)
+        with trace.span("landmarks"):
+            fits = [(d, *self.models.landmarks.fit(pixels, d)) for d in detections]
+        present = [(d, mesh, p) for d, mesh, p in fits if p >= _LEAST_PRESENCE]
+        faces = [
+            Face(index, _enclosing(d, mesh, picture.size), d, mesh, presence, pose.estimate(mesh))
+            for index, (d, mesh, presence) in enumerate(present)
+        ]
+        if not identify:
+            return faces
+        with trace.span("identity"):
+            return [
+                replace(face, embedding=self.models.identity.embed(pixels, face.mesh))
+                for face in faces
+            ]
+
+    def person(
+        self, photos: Sequence[tuple[Picture, Sequence[Face]]]
+    ) -> tuple[Source, tuple[Caution, ...]]:
+        """The person whom one or more photos show.
+
+        The largest face of each photo counts. The identity is the mean over the photos; geometry
+        and texture come from the photo in which the head is turned least.
+
+        Args:
+            photos: each photo with its faces, embeddings included.
+
+        Raises:
+            Problem: `no_face`, when a photo has none.
+        """
+        cautions: list[Caution] = []
+        chosen: list[tuple[Picture, Face]] = []
+        for number, (picture, faces) in enumerate(photos):
+            if not faces:
+                raise Problem(
+                    "no_face",
+                    f"No face was found in source photo {number}.",
+                    image="source",
+                    index=number,
+                )
+            if len(faces) > 1:
+                cautions.append(Caution.SEVERAL_SOURCE_FACES)
+            chosen.append((picture, max(faces, key=lambda face: face.box.area)))
+        embeddings = np.stack([embedding_of(face) for _, face in chosen])
+        mean = embeddings.mean(axis=0)
+        if len(chosen) > 1 and max(distance(mean, e) for e in embeddings) > SAME_PERSON / 2:
+            cautions.append(Caution.SOURCES_DIFFER)
+        picture, face = min(chosen, key=lambda photo: _turned(photo[1]))
+        return Source(picture, face, mean), tuple(dict.fromkeys(cautions))
+
+    def swap(
+        self, target: Picture, faces: Sequence[Face], source: Source, trace: Trace
+    ) -> tuple[NDArray[np.uint8], list[tuple[Caution, ...]]]:
+        """Put the source's face onto each of `faces`, one after the other on one canvas.
+
+        Args:
+            target: the photo to change; it stays as it is.
+            faces: which of its faces.
+            source: the person to put in.
+            trace: gets the span `swap`.
+
+        Returns:
+            uint8 [H, W, 3] RGB, equal to the target outside the faces' boxes, and the swapper's
+            cautions for each face.
+        """
+        with trace.span("swap"):
+            canvas = target.pixels.copy()
+            cautions = [self.swapper.swap(canvas, face, source, gray=target.gray) for face in faces]
+        return canvas, cautions
+
+    def judge(
+        self,
+        canvas: NDArray[np.uint8],
+        faces: Sequence[Face],
+        cautions: Sequence[tuple[Caution, ...]],
+        source: Source,
+        trace: Trace,
+    ) -> list[SwappedFace]:
+        """Measure how well each swap worked, by the identity model on the result.
+
+        Args:
+            canvas: uint8 [H, W, 3] RGB, the result of `swap`.
+            faces: the faces that were swapped.
+            cautions: the swapper's own for each of them.
+            source: the person who was put in.
+            trace: gets the span `judge`.
+        """
+        judged = []
+        with trace.span("judge"):
+            for face, own in zip(faces, cautions, strict=True):
+                original = embedding_of(face)
+                now = self.models.identity.embed(canvas, face.mesh)
+                after = distance(now, source.embedding)
+                low = (Caution.LOW_SIMILARITY,) if after > GOOD_SWAP else ()
+                before = distance(original, source.embedding)
+                judged.append(SwappedFace(face, before, after, distance(now, original), own + low))
+        return judged
+
+
+def embedding_of(face: Face) -> NDArray[np.float32]:
+    """The embedding of a face that was found with `identify=True`."""
+    if face.embedding is None:
+        raise ValueError("this face was found without identify=True")
+    return face.embedding
+
+
+def _enclosing(detection: Detection, mesh: NDArray[np.float32], size: tuple[int, int]) -> Box:
+    """Whole pixels inside the image around the detection and the mesh."""
+    box = detection.box
+    left, top = np.floor(np.minimum(mesh[:, :2].min(0), (box.left, box.top)))
+    right, bottom = np.ceil(np.maximum(mesh[:, :2].max(0), (box.right, box.bottom)))
+    width, height = size
+    return Box(
+        int(np.clip(left, 0, width)),
+        int(np.clip(top, 0, height)),
+        int(np.clip(right, 0, width)),
+        int(np.clip(bottom, 0, height)),
+    )
+
+
+def _turned(face: Face) -> float:
+    """How far a head is turned away from the camera, in degrees."""
+    return float(np.hypot(face.pose.yaw, face.pose.pitch))
