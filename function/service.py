@@ -163,11 +163,9 @@ class Service:
             canvas, own = await self._run(pipeline.swap, target, chosen, source, trace)
             result = replace(target, pixels=canvas)
             name = order.format or default_format(target)
-            image, judged = await _all(
-                (
-                    self._run(_encode, result, name, order.quality, trace),
-                    self._run(pipeline.judge, canvas, chosen, own, source, trace),
-                )
+            image, judged = await asyncio.gather(
+                self._run(_encode, result, name, order.quality, trace),
+                self._run(pipeline.judge, canvas, chosen, own, source, trace),
             )
         flattened = (Caution.ALPHA_FLATTENED,) if flattens(result, name) else ()
         every = [
