@@ -1,0 +1,105 @@
+"""Logs: one JSON object a line for machines, one readable line for people.
+
+Any module logs with the standard library and puts facts into `extra`. Nothing that shows a person
+(image bytes, file names of uploads, addresses of clients) belongs into a log.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import sys
+from contextvars import ContextVar
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, TextIO
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+request_id: ContextVar[str | None] = ContextVar("request_id", default=None)
+"""The request that the running task works for; it is part of every line that the task logs."""
+
+
+def setup(format: str = "auto", level: str = "info", stream: TextIO | None = None) -> None:  # noqa: A002
+    """Send all logs, also those of libraries and Python's warnings, to one place in one format.
+
+    Args:
+        format: "json", "text", or "auto": text when the stream is a terminal.
+        level: the least important level that is written.
+        stream: where to; None for standard error.
+    """
+    stream = stream or sys.stderr
+    terminal = stream.isatty()
+    handler = logging.StreamHandler(stream)
+    if format == "json" or (format == "auto" and not terminal):
+        handler.setFormatter(JsonLines())
+    else:
+        handler.setFormatter(Readable(colour=terminal and not os.environ.get("NO_COLOR")))
+    logging.basicConfig(handlers=[handler], level=level.upper(), force=True)
+    logging.captureWarnings(capture=True)
+
+
+class JsonLines(logging.Formatter):
+    """One event as one line of JSON; a traceback is the field `error`."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Write the event; what it says by itself cannot be replaced by a field of `extra`."""
+        event: dict[str, Any] = {
+            "time": _moment(record).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+            "level": record.levelname.lower(),
+            "message": record.getMessage(),
+            "logger": record.name,
+        }
+        if current := request_id.get():
+            event["request_id"] = current
+        if record.exc_info:
+            event["error"] = self.formatException(record.exc_info)
+        return json.dumps({**event, **_extra(record), **event}, default=str)
+
+
+class Readable(logging.Formatter):
+    """One event as `12:30:05.120 info  message  key=value`; a traceback follows below."""
+
+    _COLOURS: Mapping[int, int] = {
+        logging.DEBUG: 2,
+        logging.WARNING: 33,
+        logging.ERROR: 31,
+        logging.CRITICAL: 31,
+    }
+
+    def __init__(self, *, colour: bool) -> None:
+        super().__init__()
+        self._colour = colour
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Write the event; control characters are escaped, so that it stays one line."""
+        level = self._paint(f"{record.levelname.lower():<7}", self._COLOURS.get(record.levelno, 36))
+        time = self._paint(_moment(record).astimezone().strftime("%H:%M:%S.%f")[:-3], 2)
+        facts = _extra(record)
+        if current := request_id.get():
+            facts["request_id"] = current
+        rest = " ".join(f"{key}={_plain(str(value))}" for key, value in facts.items())
+        line = f"{time} {level} {_plain(record.getMessage())}"
+        line += f"  {self._paint(rest, 2)}" if rest else ""
+        return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
+
+    def _paint(self, words: str, code: int) -> str:
+        return f"\x1b[{code}m{words}\x1b[0m" if self._colour else words
+
+
+_OWN = {*logging.makeLogRecord({}).__dict__, "message", "asctime"}
+
+
+def _extra(record: logging.LogRecord) -> dict[str, Any]:
+    """The fields that the caller put into `extra`."""
+    return {key: value for key, value in record.__dict__.items() if key not in _OWN}
+
+
+def _moment(record: logging.LogRecord) -> datetime:
+    return datetime.fromtimestamp(record.created, UTC)
+
+
+def _plain(words: str) -> str:
+    """Text without control characters, which could forge lines or paint a terminal."""
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in words)

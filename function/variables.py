@@ -1,0 +1,229 @@
+"""Environment variables as typed, documented fields of a dataclass: declared once, used thrice.
+
+A field made by `variable` carries everything that reading, printing and documenting it needs. What
+Ember's own variables are stands in `settings`; this module only knows how to read such a class.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import math
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+T = TypeVar("T")
+
+PREFIX = "EMBER_"
+HIDDEN = "***"
+"""What is shown in place of a secret."""
+
+
+class SettingsError(Exception):
+    """Some variables are wrong; `problems` has one sentence for each of them."""
+
+    def __init__(self, problems: list[str]) -> None:
+        super().__init__("\n".join(problems))
+        self.problems = problems
+
+
+@dataclass(frozen=True, slots=True)
+class Reader(Generic[T]):
+    """How the text of a variable becomes its value.
+
+    Attributes:
+        read: raises ValueError when the text is none of the allowed ones.
+        allowed: what is allowed, as the end of the sentence "allowed: …".
+    """
+
+    read: Callable[[str], T]
+    allowed: str
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """One declared variable.
+
+    Attributes:
+        field: the attribute that it sets.
+        name: the environment variable.
+        reader: how its text is read.
+        default: its value when it is not set.
+        doc: one or two sentences for the table and for `ember config`.
+        shown_default: the default in words, when the value itself says too little.
+        fallback: a variable of the platform that counts when this one is not set.
+        secret: never printed.
+    """
+
+    field: str
+    name: str
+    reader: Reader[Any]
+    default: Any
+    doc: str
+    shown_default: str
+    fallback: str | None
+    secret: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """The effective value of one variable and the environment variable that gave it, if any."""
+
+    variable: Variable
+    value: Any
+    origin: str | None
+
+    @property
+    def shown(self) -> str:
+        """The value as it may be printed."""
+        if self.value is None or self.value == self.variable.default:
+            return self.variable.shown_default
+        return HIDDEN if self.variable.secret else str(self.value)
+
+
+def variable(
+    default: T,
+    reader: Reader[Any],
+    doc: str,
+    *,
+    shown_default: str | None = None,
+    fallback: str | None = None,
+    secret: bool = False,
+) -> T:
+    """Declare a variable as a dataclass field; see `Variable` for the arguments."""
+    shown = shown_default if shown_default is not None else str(default)
+    facts = {
+        "reader": reader,
+        "doc": doc,
+        "shown_default": shown,
+        "fallback": fallback,
+        "secret": secret,
+    }
+    return dataclasses.field(default=default, repr=not secret, metadata=facts)
+
+
+def variables(declared: type[Any]) -> Iterator[Variable]:
+    """Every variable that a dataclass declares, in its order."""
+    for field in dataclasses.fields(declared):
+        yield Variable(
+            field.name, PREFIX + field.name.upper(), default=field.default, **field.metadata
+        )
+
+
+def read(declared: type[Any], environ: Mapping[str, str]) -> list[Value]:
+    """Read every declared variable; one that is set to nothing counts as not set.
+
+    Raises:
+        SettingsError: naming every bad value and every variable with our prefix that is not known.
+    """
+    known = list(variables(declared))
+    ours = {name: text for name, text in environ.items() if not _of_the_platform(name, text)}
+    values: list[Value] = []
+    problems: list[str] = []
+    for item in known:
+        origin = next((name for name in (item.name, item.fallback) if name and ours.get(name)), "")
+        text = ours.get(origin, "").strip()
+        try:
+            value = item.reader.read(text) if origin else item.default
+        except ValueError:
+            given = HIDDEN if item.secret else repr(text)
+            problems.append(f"{origin} is {given}; allowed: {item.reader.allowed}.")
+        else:
+            values.append(Value(item, value, origin or None))
+    names = [item.name for item in known]
+    unknown = sorted(name for name in ours if name.startswith(PREFIX) and name not in names)
+    problems += [f"{name} is not a setting{_did_you_mean(name, names)}" for name in unknown]
+    if problems:
+        raise SettingsError(problems)
+    return values
+
+
+def text() -> Reader[str]:
+    """Any text without spaces."""
+
+    def parse(given: str) -> str:
+        if not given or re.search(r"\s", given):
+            raise ValueError(given)
+        return given
+
+    return Reader(parse, "text without spaces")
+
+
+def whole(least: int, most: int) -> Reader[int]:
+    """A whole number."""
+    return Reader(lambda given: _between(int(given), least, most), f"{least} to {most}")
+
+
+def seconds(most: float) -> Reader[float]:
+    """A length of time."""
+    return Reader(
+        lambda given: _between(float(given), 0, most), f"a number of seconds from 0 to {most:g}"
+    )
+
+
+def amount(least: int) -> Reader[int]:
+    """A count of bytes or pixels: plain, or with k, M, G (×1000) or Ki, Mi, Gi (×1024), and B."""
+
+    def parse(given: str) -> int:
+        match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)\s*([kKMG]?)(i?)B?", given)
+        if not match:
+            raise ValueError(given)
+        number, power, binary = match.groups()
+        unit = (1024 if binary else 1000) ** " KMG".index(power.upper() or " ")
+        return int(_between(float(number) * unit, least, math.inf))
+
+    return Reader(parse, f"a number from {least} on, also written like 50M, 64MiB or 1.5G")
+
+
+def choice(*words: str) -> Reader[str]:
+    """One of a few words, in any case."""
+
+    def parse(given: str) -> str:
+        if given.lower() not in words:
+            raise ValueError(given)
+        return given.lower()
+
+    return Reader(parse, ", ".join(words))
+
+
+def file() -> Reader[Path]:
+    """A file that exists."""
+
+    def parse(given: str) -> Path:
+        path = Path(given).expanduser()
+        if not path.is_file():
+            raise ValueError(given)
+        return path
+
+    return Reader(parse, "the path of a file that exists")
+
+
+N = TypeVar("N", int, float)
+
+
+def _between(number: N, least: float, most: float) -> N:
+    if not least <= number <= most:
+        raise ValueError(number)
+    return number
+
+
+def _of_the_platform(name: str, value: str) -> bool:
+    """Whether a variable only looks like ours.
+
+    For a Service called "ember", Kubernetes gives every pod of its namespace EMBER_SERVICE_HOST,
+    EMBER_PORT_80_TCP_ADDR and even EMBER_PORT=tcp://…. EMBER_TEST_… speaks to the test suite.
+    """
+    link = r"EMBER_(\w+_)?(SERVICE_(HOST|PORT(_\w+)?)|PORT(_\d+_(TCP|UDP|SCTP)(_\w+)?)?)"
+    if name == "EMBER_PORT":
+        return "://" in value
+    return name.startswith("EMBER_TEST_") or bool(re.fullmatch(link, name))
+
+
+def _did_you_mean(name: str, names: list[str]) -> str:
+    near = difflib.get_close_matches(name, names, 1)
+    return f"; did you mean {near[0]}?" if near else "."
