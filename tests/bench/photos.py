@@ -1,0 +1,19 @@
+"""Photos for benchmarks: the two samples, enlarged to a number of megapixels."""
+
+from __future__ import annotations
+
+import io
+
+from PIL import Image
+
+from function.service import sample
+
+
+def photo(name: str, megapixels: float, format: str = "JPEG") -> bytes:
+    """A sample ("collins" or "hopper") resized to about `megapixels`, encoded."""
+    with Image.open(io.BytesIO(sample(name))) as image:
+        scale = (megapixels * 1e6 / (image.width * image.height)) ** 0.5
+        size = round(image.width * scale), round(image.height * scale)
+        out = io.BytesIO()
+        image.resize(size, Image.Resampling.LANCZOS).save(out, format, quality=90)
+    return out.getvalue()
