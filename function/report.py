@@ -1,0 +1,89 @@
+"""What HTTP and the command line tell about a result: plain values, ready for JSON.
+
+The numbers are rounded to what they are worth.
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from function.caution import Caution
+    from function.faces.face import Box, Face, Pose
+    from function.faces.pipeline import SwappedFace
+    from function.service import FoundFaces, SwapResult
+    from function.trace import Trace
+
+Report = dict[str, Any]
+
+
+def of_swap(result: SwapResult, trace: Trace, *, image: bool) -> Report:
+    """What is to be known about a swap.
+
+    Args:
+        result: the swap.
+        trace: where its time went.
+        image: whether the photo itself is part of it, in base64.
+    """
+    photo = {"media_type": result.media_type, "base64": b64encode(result.image).decode()}
+    return {
+        "width": result.size[0],
+        "height": result.size[1],
+        "image": photo if image else None,
+        "source": {"box": _box(result.source.box), "pose": _pose(result.source.pose)},
+        "faces": [_swapped(face) for face in result.faces],
+        "warnings": _words(result.cautions),
+        "timings": _timings(trace),
+    }
+
+
+def of_faces(found: FoundFaces, trace: Trace) -> Report:
+    """What is to be known about the faces of one photo."""
+    return {
+        "width": found.size[0],
+        "height": found.size[1],
+        "order": "left_to_right",
+        "faces": [_face(face, ()) for face in found.faces],
+        "warnings": _words(found.cautions),
+        "timings": _timings(trace),
+    }
+
+
+def _swapped(swapped: SwappedFace) -> Report:
+    distances = {"before": swapped.before, "after": swapped.after, "kept": swapped.kept}
+    identity = {name: round(value, 4) for name, value in distances.items()}
+    return _face(swapped.face, swapped.cautions) | {"identity": identity}
+
+
+def _face(face: Face, cautions: Iterable[Caution]) -> Report:
+    return {
+        "index": face.index,
+        "box": _box(face.box),
+        "score": round(face.detection.score, 4),
+        "found_by": face.detection.found_by,
+        "points": [[round(float(x), 1), round(float(y), 1)] for x, y in face.detection.points],
+        "pose": _pose(face.pose),
+        "warnings": _words(cautions),
+    }
+
+
+def _box(box: Box) -> dict[str, int]:
+    return {side: int(getattr(box, side)) for side in ("left", "top", "right", "bottom")}
+
+
+def _pose(pose: Pose) -> dict[str, float]:
+    return {angle: round(getattr(pose, angle), 1) for angle in ("yaw", "pitch", "roll")}
+
+
+def _words(cautions: Iterable[Caution]) -> list[str]:
+    return [str(caution) for caution in cautions]
+
+
+def _timings(trace: Trace) -> list[Report]:
+    return [
+        {"stage": span.stage, "start_ms": round(span.start_ms, 2), "ms": round(span.ms, 2)}
+        for span in sorted(trace.spans, key=lambda span: span.start_ms)
+    ]
