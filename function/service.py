@@ -158,6 +158,8 @@ class Service:
                 self._run(self._open, pipeline, upload, trace, identify=True) for upload in uploads
             )
             reference = _reference(photos.pop()[1]) if order.like else None
+            if not faces:
+                raise Problem("no_face", "No face was found in the target photo.", image="target")
             source, cautions = pipeline.person(photos)
             chosen = choose(faces, order.faces, reference)
             canvas, own = await self._run(pipeline.swap, target, chosen, source, trace)

@@ -17,12 +17,14 @@ _BOUNDARY = "ember-bench"
 
 def swap_request(source: bytes, target: bytes, host: str = "127.0.0.1") -> bytes:
     """The bytes of one `POST /v1/swap` with two JPEG files."""
-    body = b"".join(
-        b'--%s\r\nContent-Disposition: form-data; name="%s"; filename="%s.jpg"\r\n'
-        b"Content-Type: image/jpeg\r\n\r\n%s\r\n"
-        % (_BOUNDARY.encode(), name, name, data)
-        for name, data in ((b"source", source), (b"target", target))
-    ) + b"--%s--\r\n" % _BOUNDARY.encode()
+    body = (
+        b"".join(
+            b'--%s\r\nContent-Disposition: form-data; name="%s"; filename="%s.jpg"\r\n'
+            b"Content-Type: image/jpeg\r\n\r\n%s\r\n" % (_BOUNDARY.encode(), name, name, data)
+            for name, data in ((b"source", source), (b"target", target))
+        )
+        + b"--%s--\r\n" % _BOUNDARY.encode()
+    )
     head = (
         f"POST /v1/swap HTTP/1.1\r\nHost: {host}\r\nContent-Length: {len(body)}\r\n"
         f"Content-Type: multipart/form-data; boundary={_BOUNDARY}\r\n\r\n"

@@ -20,7 +20,7 @@ SIZES = (0.1, 2.0, 0.3, 8.0, 1.0, 4.0, 0.05, 12.0)  # megapixels
 
 
 def main() -> int:
-    """Run the swaps, four at a time, and print resident memory every 20; 1 when it grew too much."""
+    """Run the swaps, four at a time; print resident memory every 20; 1 when it grew too much."""
     photos = {name: [photo(name, size) for size in SIZES] for name in ("collins", "hopper")}
     pairs = itertools.product(photos["hopper"], photos["collins"])
     requests = itertools.cycle([swap_request(source, target) for source, target in pairs])

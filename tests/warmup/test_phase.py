@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 
 from warmup.phase import Phase
@@ -17,7 +19,7 @@ LIFE = [
 
 
 def test_the_documented_life_is_legal():
-    assert all(a.may_become(b) for a, b in zip(LIFE, LIFE[1:], strict=False))
+    assert all(a.may_become(b) for a, b in itertools.pairwise(LIFE))
 
 
 @pytest.mark.parametrize("end", [Phase.DRAINING, Phase.FAILED])
