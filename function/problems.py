@@ -36,6 +36,12 @@ KINDS: dict[str, Kind] = {
     "method_not_allowed": Kind(
         405, "This address does not take this method", "Use one named in Allow."
     ),
+    "not_acceptable": Kind(
+        406, "The answer cannot be had in an accepted media type", "Accept one that is available."
+    ),
+    "body_timeout": Kind(
+        408, "The request body took too long to arrive", "Send smaller files, or send them faster."
+    ),
     "body_too_large": Kind(413, "The request body is too large", "Send smaller files."),
     "too_many_pixels": Kind(413, "The image has too many pixels", "Scale the image down."),
     "unsupported_media_type": Kind(
@@ -49,6 +55,9 @@ KINDS: dict[str, Kind] = {
     ),
     "missing_field": Kind(422, "The request lacks a field", "Add the field."),
     "bad_value": Kind(422, "A field has a value that is not possible", "See /openapi.json."),
+    "unsupported_uri": Kind(
+        422, "This kind of URI is not supported", "Send the file itself, or a data: URI."
+    ),
     "no_face": Kind(
         422, "No face was found", "Use a photo in which the face is visible and upright."
     ),

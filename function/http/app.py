@@ -1,0 +1,64 @@
+"""The application: addresses to handlers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from aiohttp import web
+
+from function.http.body import Limits
+from function.http.calls import Calls
+from function.http.edge import Edge
+from function.http.probes import Probes
+from function.http.static import Static
+from function.http.uris import data_only
+from function.metrics import Metrics
+from warmup.phase import Phase
+
+if TYPE_CHECKING:
+    from function.http.uris import Fetch
+    from function.service import Service
+    from function.settings import Settings
+    from warmup.replica import Replica
+
+EDGE = web.AppKey("edge", Edge)
+
+
+def build(
+    settings: Settings, service: Service, replica: Replica, fetch: Fetch = data_only
+) -> web.Application:
+    """Put the application together.
+
+    Args:
+        settings: the limits of requests are used.
+        service: finds and swaps.
+        replica: tells whether the service can be used.
+        fetch: gets the images that a JSON request names by URI.
+    """
+    metrics = Metrics(lambda: replica.phase, lambda: service.in_work)
+    edge = Edge(metrics, lambda: replica.phase is Phase.DRAINING)
+    limits = Limits(settings.max_body_bytes, settings.body_timeout_s)
+    calls = Calls(service, replica, limits, fetch)
+    probes = Probes(service, replica, metrics)
+    static = Static()
+    app = web.Application(middlewares=[edge.middleware])
+    app[EDGE] = edge
+    app.add_routes(
+        [
+            web.post("/v1/swap", calls.swap, expect_handler=_later),
+            web.post("/v1/faces", calls.faces, expect_handler=_later),
+            web.get("/healthz", probes.healthz),
+            web.get("/readyz", probes.readyz),
+            web.get("/warmup", probes.timeline),
+            web.post("/warmup", probes.warm),
+            web.get("/metrics", probes.scrape),
+            web.get("/", static.index),
+            web.get("/page/{file}", static.named),
+            web.get("/samples/{file}", static.named),
+        ]
+    )
+    return app
+
+
+async def _later(_: web.Request) -> None:
+    """Leave `100 Continue` to whoever reads the body."""

@@ -1,0 +1,84 @@
+"""The body of a request: read whole, but never more of it and never longer than allowed."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from aiohttp import hdrs
+from aiohttp.web import RequestPayloadError
+
+from function.http.edge import exchange_of
+from function.problems import Problem
+
+if TYPE_CHECKING:
+    from aiohttp.web import Request
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much and how long.
+
+    Attributes:
+        max_bytes: of the whole body.
+        timeout_s: for the whole body.
+    """
+
+    max_bytes: int
+    timeout_s: float
+
+
+async def read(request: Request, limits: Limits) -> bytes:
+    """Read the body.
+
+    A client that waits for `100 Continue` gets it here and not before, so that whatever is wrong
+    with the head of its request is said before it sends a photo.
+
+    Raises:
+        Problem: `body_too_large`, at once when the length is announced; `body_timeout`;
+            `unsupported_media_type` for a compressed body; `bad_request` for broken chunks.
+    """
+    if request.headers.get(hdrs.CONTENT_ENCODING, "identity").lower() != "identity":
+        raise Problem(
+            "unsupported_media_type",
+            "The body is compressed (Content-Encoding); photos already are.",
+            headers={hdrs.ACCEPT_ENCODING: "identity"},
+            hint="Send the body as it is.",
+        )
+    if (announced := request.content_length or 0) > limits.max_bytes:
+        raise _too_large(limits, announced)
+    if request.headers.get(hdrs.EXPECT, "").lower() == "100-continue":
+        await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        request.writer.output_size = 0
+    exchange = exchange_of(request)
+    chunks = []
+    try:
+        with exchange.trace.span("receive"):
+            async with asyncio.timeout(limits.timeout_s):
+                async for chunk in request.content.iter_any():
+                    exchange.bytes_in += len(chunk)
+                    if exchange.bytes_in > limits.max_bytes:
+                        raise _too_large(limits, exchange.bytes_in)
+                    chunks.append(chunk)
+    except TimeoutError:
+        raise Problem(
+            "body_timeout",
+            f"The body did not arrive within {limits.timeout_s:g} seconds.",
+            limit=limits.timeout_s,
+            setting="EMBER_BODY_TIMEOUT_S",
+        ) from None
+    except RequestPayloadError:
+        raise Problem("bad_request", "The transfer of the body is broken.") from None
+    return b"".join(chunks)
+
+
+def _too_large(limits: Limits, value: int) -> Problem:
+    """The problem; `value` is the announced length, or what had come when the limit was hit."""
+    return Problem(
+        "body_too_large",
+        f"The body is larger than {limits.max_bytes} bytes (EMBER_MAX_BODY_BYTES).",
+        limit=limits.max_bytes,
+        value=value,
+        setting="EMBER_MAX_BODY_BYTES",
+    )

@@ -1,0 +1,156 @@
+"""The calls: `POST /v1/swap` and `POST /v1/faces`."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from aiohttp import hdrs, web
+
+from function import report
+from function.faces.select import Selection, Way
+from function.http import accept, answers, fields
+from function.http.edge import exchange_of
+from function.http.fields import JSON, Photos, Text
+from function.images.encode import FORMATS
+from function.problems import Problem
+from function.service import SwapOrder
+from warmup.phase import Phase
+
+if TYPE_CHECKING:
+    from aiohttp.web import Request, Response
+
+    from function.http.body import Limits
+    from function.http.fields import Form, Table
+    from function.http.uris import Fetch
+    from function.service import Service
+    from warmup.replica import Replica
+
+SWAP: Table = {
+    "source": Photos("Photos of the person to put in.", most=8, required=True),
+    "target": Photos("The photo to change.", required=True),
+    "like": Photos("A photo of the person to replace; goes with `faces=like`."),
+    "faces": Text("Which faces of the target: all, largest, index:0,2 or like."),
+    "format": Text("The format of the result; by default the target's own where possible."),
+    "quality": Text("1 to 100, for formats that lose quality.", number=True),
+    "image": Text("Whether a JSON answer has the image: base64 or none."),
+}
+FACES: Table = {"image": Photos("The photo to look at.", required=True)}
+IMAGE_IN_JSON = ("base64", "none")
+
+_WHOLE = re.compile(r"[0-9]{1,9}")
+_FORMAT_OF = {each.media_type: name for name, each in FORMATS.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """Handlers of the calls; `replica` tells whether they can be served yet."""
+
+    service: Service
+    replica: Replica
+    limits: Limits
+    fetch: Fetch
+
+    async def swap(self, request: Request) -> Response:
+        """Swap faces and answer the image, or everything about it as JSON."""
+        self._check_ready()
+        form = await fields.read(request, SWAP, self.limits, self.fetch)
+        order = _order(form)
+        inline = _one_of(form, "image", IMAGE_IN_JSON) == "base64"
+        kind, order = _negotiate(request, order)
+        exchange = exchange_of(request)
+        result = await self.service.swap(order, exchange.trace)
+        exchange.warnings = tuple(result.cautions)
+        if kind == JSON:
+            told = report.of_swap(result, exchange.trace, image=inline)
+            answer = answers.plain({"request_id": exchange.request_id} | told)
+        else:
+            answer = web.Response(body=result.image, content_type=result.media_type)
+        answer.headers[hdrs.VARY] = hdrs.ACCEPT
+        return answer
+
+    async def faces(self, request: Request) -> Response:
+        """Tell which faces a photo has."""
+        self._check_ready()
+        form = await fields.read(request, FACES, self.limits, self.fetch)
+        accept.best(_wishes(request), [JSON])
+        exchange = exchange_of(request)
+        found = await self.service.faces(form.photos["image"][0], exchange.trace)
+        exchange.warnings = tuple(found.cautions)
+        told = report.of_faces(found, exchange.trace)
+        return answers.plain({"request_id": exchange.request_id} | told)
+
+    def _check_ready(self) -> None:
+        """A replica that was ready once serves while it warms again and while it drains."""
+        served = any(step.phase is Phase.READY for step in self.replica.steps)
+        if not served or self.replica.phase is Phase.FAILED:
+            raise not_ready(self.replica)
+
+
+def not_ready(replica: Replica) -> Problem:
+    """The problem that a replica is not ready, with its phase."""
+    return Problem(
+        "not_ready",
+        f"The replica is {replica.phase}.",
+        headers={hdrs.RETRY_AFTER: "1"},
+        phase=str(replica.phase),
+    )
+
+
+def _order(form: Form) -> SwapOrder:
+    selection = Selection.parse(form.texts.get("faces", Way.ALL))
+    like = form.photos.get("like", (None,))[0]
+    if like and selection.way is not Way.LIKE:
+        raise Problem(
+            "bad_value",
+            "`like` is only for faces=like.",
+            field="like",
+            hint="Add faces=like, or leave out `like`.",
+        )
+    if selection.way is Way.LIKE and not like:
+        raise Problem("missing_field", "`faces=like` needs a photo of the person.", field="like")
+    return SwapOrder(
+        sources=form.photos["source"],
+        target=form.photos["target"][0],
+        faces=selection,
+        like=like,
+        format=_one_of(form, "format", (None, *FORMATS)),
+        quality=_quality(form.texts.get("quality")),
+    )
+
+
+def _one_of(form: Form, name: str, values: tuple[str | None, ...]) -> str | None:
+    """A field with a fixed set of values; the first is the default."""
+    value = form.texts.get(name, values[0])
+    if value not in values:
+        known = [each for each in values if each]
+        raise Problem(
+            "bad_value", f"`{name}` is one of {', '.join(known)}.", field=name, allowed=known
+        )
+    return value
+
+
+def _quality(text: str | None) -> int | None:
+    if text is None:
+        return None
+    if not _WHOLE.fullmatch(text) or not 1 <= int(text) <= 100:
+        raise Problem("bad_value", "`quality` is a whole number from 1 to 100.", field="quality")
+    return int(text)
+
+
+def _negotiate(request: Request, order: SwapOrder) -> tuple[str, SwapOrder]:
+    """The media type of the answer, and the order with the format that follows from it."""
+    wishes = _wishes(request)
+    if order.format:
+        return accept.best(wishes, [FORMATS[order.format].media_type, JSON]), order
+    named = {f"{wish.kind}/{wish.subtype}" for wish in wishes}
+    if named.isdisjoint(_FORMAT_OF):
+        # `image/x` stands for whatever format the target will turn out to have
+        return accept.best(wishes, ["image/x", JSON]), order
+    kind = accept.best(wishes, [*_FORMAT_OF, JSON])
+    return kind, order if kind == JSON else replace(order, format=_FORMAT_OF[kind])
+
+
+def _wishes(request: Request) -> tuple[accept.Wish, ...]:
+    return accept.parse(request.headers.getall(hdrs.ACCEPT, []))

@@ -1,0 +1,189 @@
+"""The edge: every request comes in and every answer goes out through here.
+
+It gives a request its id and its trace, turns whatever was raised into a problem, and writes one
+log line and one set of counts for each.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+import time
+import uuid
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from aiohttp import hdrs, web
+
+from function import logs
+from function.http import answers
+from function.problems import Problem
+from function.trace import Trace
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterable
+
+    from aiohttp.web_request import BaseRequest
+
+    from function.metrics import Metrics
+
+log = logging.getLogger("ember.http")
+
+CLIENT_GONE = 499
+"""The status under which a request is counted whose client went away (nginx's custom)."""
+
+_SANE_ID = re.compile(r"[A-Za-z0-9._:/+=@-]{1,128}")
+
+
+@dataclass(slots=True)
+class Exchange:
+    """What is known about one request while it is being answered.
+
+    Attributes:
+        request_id: the client's own, where it sent a sane one.
+        trace: where the time goes.
+        bytes_in: bytes of the body that were read.
+        code: of the problem that is the answer.
+        warnings: codes of the warnings that the answer carries.
+    """
+
+    request_id: str
+    trace: Trace = field(default_factory=Trace)
+    bytes_in: int = 0
+    code: str | None = None
+    warnings: tuple[str, ...] = ()
+
+
+def exchange_of(request: BaseRequest) -> Exchange:
+    """The exchange that this request belongs to."""
+    exchange: Exchange = request["exchange"]
+    return exchange
+
+
+class Edge:
+    """The outermost middleware, also used for requests that are no HTTP at all.
+
+    Args:
+        metrics: counts every request.
+        leaving: tells whether the replica is about to stop, so that connections are not kept.
+    """
+
+    def __init__(self, metrics: Metrics, leaving: Callable[[], bool]) -> None:
+        self._metrics = metrics
+        self._leaving = leaving
+
+    @web.middleware
+    async def middleware(
+        self, request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
+    ) -> web.StreamResponse:
+        """Answer one request, whatever happens inside."""
+        exchange = _begin(request)
+        response: web.StreamResponse
+        try:
+            response = await handler(request)
+        except asyncio.CancelledError:
+            self._record(exchange, request, CLIENT_GONE, 0)
+            raise
+        except web.HTTPMethodNotAllowed as error:
+            response = self._wrong_method(exchange, request, error.allowed_methods)
+        except Exception as error:
+            response = self._refused(exchange, request, error)
+        self._finish(exchange, request, response)
+        return response
+
+    def refuse(self, request: BaseRequest, error: BaseException | None) -> web.Response:
+        """Answer what went wrong outside of `middleware`, e.g. bytes that are not HTTP."""
+        exchange = _begin(request)
+        response = self._refused(exchange, request, error)
+        response.force_close()
+        self._finish(exchange, request, response)
+        return response
+
+    def _wrong_method(
+        self, exchange: Exchange, request: web.Request, allowed: Iterable[str]
+    ) -> web.Response:
+        allow = ", ".join(sorted({*allowed, hdrs.METH_OPTIONS}))
+        if request.method == hdrs.METH_OPTIONS:
+            return web.Response(status=204, headers={hdrs.ALLOW: allow})
+        problem = Problem(
+            "method_not_allowed",
+            f"{request.method} is not possible here; {allow} are.",
+            headers={hdrs.ALLOW: allow},
+        )
+        return self._refused(exchange, request, problem)
+
+    def _refused(
+        self, exchange: Exchange, request: BaseRequest, error: BaseException | None
+    ) -> web.Response:
+        if isinstance(error, web.HTTPNotFound):
+            error = Problem("not_found", f"There is nothing at {request.path}.")
+        elif isinstance(error, web.HTTPException) and error.status < 500:
+            error = Problem("bad_request", "The request cannot be handled.")
+        elif not isinstance(error, Problem):
+            log.error("a request failed", exc_info=error)
+            error = Problem("internal", "Something went wrong inside Ember; it has been logged.")
+        exchange.code = error.code
+        return answers.problem(error, exchange.request_id)
+
+    def _finish(
+        self, exchange: Exchange, request: BaseRequest, response: web.StreamResponse
+    ) -> None:
+        totals = exchange.trace.totals() | {"total": _seconds(exchange) * 1e3}
+        headers = response.headers
+        headers["Server-Timing"] = ", ".join(f"{k};dur={ms:.1f}" for k, ms in totals.items())
+        headers["Ember-Request-Id"] = exchange.request_id
+        if exchange.warnings:
+            headers["Ember-Warnings"] = ", ".join(exchange.warnings)
+        headers[hdrs.SERVER] = "ember"
+        headers["X-Content-Type-Options"] = "nosniff"
+        headers.setdefault(hdrs.CACHE_CONTROL, "no-store")
+        # A body that nobody read would be taken for the next request; a replica that leaves wants
+        # its clients elsewhere.
+        if self._leaving() or not request.content.is_eof():
+            response.force_close()
+        self._record(exchange, request, response.status, answers.size(response))
+
+    def _record(
+        self, exchange: Exchange, request: BaseRequest, status: int, bytes_out: int
+    ) -> None:
+        seconds = _seconds(exchange)
+        route = _route(request)
+        self._metrics.count(
+            route=route,
+            method=request.method,
+            status=status,
+            seconds=seconds,
+            stages=exchange.trace.totals(),
+            problem=exchange.code,
+            warnings=exchange.warnings,
+        )
+        facts = {
+            "method": request.method,
+            "route": route,
+            "status": status,
+            "ms": round(seconds * 1e3, 1),
+            "bytes_in": exchange.bytes_in,
+            "bytes_out": bytes_out,
+            "request_id": exchange.request_id,
+        }
+        log.info("request", extra=facts | ({"code": exchange.code} if exchange.code else {}))
+
+
+def _begin(request: BaseRequest) -> Exchange:
+    headers = request.headers
+    wish = headers.get("Ember-Request-Id") or headers.get("X-Request-Id") or ""
+    exchange = Exchange(wish if _SANE_ID.fullmatch(wish) else uuid.uuid4().hex)
+    request["exchange"] = exchange
+    logs.request_id.set(exchange.request_id)
+    return exchange
+
+
+def _seconds(exchange: Exchange) -> float:
+    return time.perf_counter() - exchange.trace.began
+
+
+def _route(request: BaseRequest) -> str:
+    """The template of the address, never the address itself: its values are without bound."""
+    resource = request.match_info.route.resource if isinstance(request, web.Request) else None
+    return resource.canonical if resource else "unmatched"

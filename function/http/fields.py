@@ -1,0 +1,227 @@
+"""Which fields a request has, and how multipart and JSON bodies are read into them.
+
+One table per call, read by the parser and by the OpenAPI document.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+from dataclasses import dataclass, field
+from email.message import Message
+from typing import TYPE_CHECKING, Any
+
+from aiohttp import hdrs
+
+from function.http import body, form
+from function.http.edge import exchange_of
+from function.problems import Problem
+from function.service import Upload
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from aiohttp.web import Request
+
+    from function.http.body import Limits
+    from function.http.uris import Fetch
+
+MULTIPART = "multipart/form-data"
+JSON = "application/json"
+
+
+@dataclass(frozen=True, slots=True)
+class Photos:
+    """A field of one or more image files; in JSON, a URI or a list of them.
+
+    Attributes:
+        about: what the field is for.
+        most: how many it takes.
+        required: whether it takes at least one.
+    """
+
+    about: str
+    most: int = 1
+    required: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A field of text; `number` ones are integers in JSON."""
+
+    about: str
+    number: bool = False
+
+
+Table = dict[str, Photos | Text]
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """The fields of one request: everything is of the right kind and number, nothing is unknown."""
+
+    photos: dict[str, tuple[Upload, ...]] = field(default_factory=dict)
+    texts: dict[str, str] = field(default_factory=dict)
+
+
+async def read(request: Request, table: Table, limits: Limits, fetch: Fetch) -> Form:
+    """Read a request's body into its fields.
+
+    Args:
+        request: the request; its query must be empty.
+        table: the fields that it may have.
+        limits: of the body.
+        fetch: gets images behind URIs.
+
+    Raises:
+        Problem: everything that can be wrong with it.
+    """
+    no_query(request)
+    media_type, parameters = _content_type(request)
+    data = await body.read(request, limits)
+    with exchange_of(request).trace.span("parse"):
+        if media_type == MULTIPART:
+            found = _from_multipart(data, parameters.get("boundary", ""), table)
+        else:
+            found = await _from_json(data, table, fetch)
+    for name, spec in table.items():
+        if isinstance(spec, Photos) and spec.required and name not in found.photos:
+            raise Problem("missing_field", f"`{name}` is missing.", field=name)
+    return found
+
+
+def no_query(request: Request, known: Iterable[str] = ()) -> None:
+    """Refuse unknown query parameters, which are probably fields in the wrong place.
+
+    Raises:
+        Problem: `unknown_field`.
+    """
+    for name in request.query:
+        if name not in known:
+            raise Problem(
+                "unknown_field",
+                f"There is no query parameter `{name[:80]}`.",
+                field=name[:80],
+                hint="Put fields into the body.",
+            )
+
+
+def _content_type(request: Request) -> tuple[str, dict[str, str]]:
+    headers = Message()
+    headers["Content-Type"] = request.headers.get(hdrs.CONTENT_TYPE, "")
+    parameters = {key.lower(): value for key, value in headers.get_params([])[1:]}
+    media_type = request.headers.get(hdrs.CONTENT_TYPE, "").partition(";")[0].strip().lower()
+    charset = parameters.get("charset", "utf-8").lower()
+    if media_type not in {MULTIPART, JSON} or charset not in {"utf-8", "utf8", "us-ascii"}:
+        raise Problem(
+            "unsupported_media_type",
+            f"The body has to be {MULTIPART} or {JSON}, in UTF-8.",
+            headers={"Accept-Post": f"{MULTIPART}, {JSON}"},
+            hint=f"Send {MULTIPART} (curl -F source=@a.jpg -F target=@b.jpg) or {JSON}.",
+        )
+    return media_type, parameters
+
+
+def _from_multipart(data: bytes, boundary: str, table: Table) -> Form:
+    photos: dict[str, tuple[Upload, ...]] = {}
+    texts: dict[str, str] = {}
+    for part in form.parse(data, boundary):
+        name = part.name
+        spec = _spec(table, name)
+        if isinstance(spec, Photos):
+            if part.file_name == "" and not part.data:
+                continue  # a file input of a page that nobody filled in
+            if part.file_name is None and part.media_type in {None, "text/plain"}:
+                raise Problem("bad_value", f"`{name}` has to be a file, not text.", field=name)
+            photos[name] = (
+                *photos.get(name, ()),
+                _upload(Upload(part.data, name, part.media_type)),
+            )
+            _check_count(name, spec, len(photos[name]))
+        else:
+            if part.file_name is not None:
+                raise Problem("bad_value", f"`{name}` has to be text, not a file.", field=name)
+            if name in texts:
+                raise Problem("bad_value", f"`{name}` is given more than once.", field=name)
+            texts[name] = _text(part.data, name)
+    return Form(photos, texts)
+
+
+async def _from_json(data: bytes, table: Table, fetch: Fetch) -> Form:
+    photos: dict[str, tuple[Upload, ...]] = {}
+    texts: dict[str, str] = {}
+    for name, value in _object(data).items():
+        spec = _spec(table, name)
+        if isinstance(spec, Photos):
+            uris = value if isinstance(value, list) and spec.most > 1 else [value]
+            if not uris or not all(isinstance(uri, str) for uri in uris):
+                several = " or a list of them" if spec.most > 1 else ""
+                raise Problem("bad_value", f"`{name}` has to be a URI{several}.", field=name)
+            _check_count(name, spec, len(uris))
+            photos[name] = tuple([_upload(await fetch(uri, name)) for uri in uris])
+        elif type(value) is not (int if spec.number else str):
+            kind = "a whole number" if spec.number else "a string"
+            raise Problem("bad_value", f"`{name}` has to be {kind}.", field=name)
+        else:
+            texts[name] = str(value)
+    return Form(photos, texts)
+
+
+def _spec(table: Table, name: str) -> Photos | Text:
+    if spec := table.get(name):
+        return spec
+    near = difflib.get_close_matches(name, table, 1)
+    known = ", ".join(f"`{each}`" for each in table)
+    raise Problem(
+        "unknown_field",
+        f"There is no field `{name[:80]}`.",
+        field=name[:80],
+        hint=f"Did you mean `{near[0]}`?" if near else f"The fields are {known}.",
+    )
+
+
+def _check_count(name: str, spec: Photos, count: int) -> None:
+    if count > spec.most:
+        raise Problem(
+            "bad_value", f"`{name}` takes at most {spec.most}.", field=name, limit=spec.most
+        )
+
+
+def _upload(upload: Upload) -> Upload:
+    if not upload.data:
+        raise Problem("bad_image", f"The file in `{upload.field}` is empty.", image=upload.field)
+    return upload
+
+
+def _text(data: bytes, name: str) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        raise Problem("bad_value", f"`{name}` is not UTF-8.", field=name) from None
+
+
+def _object(data: bytes) -> Mapping[str, Any]:
+    """The JSON object in a body.
+
+    Raises:
+        Problem: it is not UTF-8, not JSON (NaN is not), no object, nested without end, or names a
+            member twice.
+    """
+    try:
+        value = json.loads(data.decode(), object_pairs_hook=_unique, parse_constant=_no_constant)
+    except (ValueError, RecursionError):
+        raise Problem("bad_request", "The body is not JSON in UTF-8.") from None
+    if not isinstance(value, dict):
+        raise Problem("bad_request", "The body is JSON, but not an object.")
+    return value
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) < len(pairs):
+        raise Problem("bad_request", "The JSON names a member twice.")
+    return members
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(name)

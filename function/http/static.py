@@ -1,0 +1,69 @@
+"""The page and the sample photos: a few small files, kept in memory, found by exact name only."""
+
+from __future__ import annotations
+
+import hashlib
+import mimetypes
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import TYPE_CHECKING
+
+from aiohttp import hdrs, web
+
+if TYPE_CHECKING:
+    from aiohttp.web import Request, Response
+
+CSP = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; "
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """One file as it is served."""
+
+    body: bytes
+    media_type: str
+    etag: str
+
+
+class Static:
+    """Serves what is in the folders `page` and `samples` of the package when it is made."""
+
+    def __init__(self) -> None:
+        self._files = {
+            f"/{folder}/{each.name}": _file(each.name, each.read_bytes())
+            for folder in ("page", "samples")
+            for each in (files("function") / folder).iterdir()
+            if each.is_file()
+        }
+
+    async def index(self, request: Request) -> Response:
+        """The page."""
+        return self._serve(request, "/page/index.html")
+
+    async def named(self, request: Request) -> Response:
+        """A file of the page, or a sample photo."""
+        return self._serve(request, request.path)
+
+    def _serve(self, request: Request, path: str) -> Response:
+        file = self._files.get(path)
+        if file is None:
+            raise web.HTTPNotFound
+        headers = {
+            hdrs.ETAG: f'"{file.etag}"',
+            hdrs.CACHE_CONTROL: "no-cache",
+            "Content-Security-Policy": CSP,
+            "Referrer-Policy": "no-referrer",
+        }
+        if any(tag.value in {file.etag, "*"} for tag in request.if_none_match or ()):
+            return web.Response(status=304, headers=headers)
+        headers[hdrs.CONTENT_TYPE] = file.media_type
+        return web.Response(body=file.body, headers=headers)
+
+
+def _file(name: str, body: bytes) -> File:
+    media_type = mimetypes.guess_type(name)[0] or "application/octet-stream"
+    charset = "; charset=utf-8" if media_type.startswith("text/") else ""
+    return File(body, media_type + charset, hashlib.sha256(body).hexdigest()[:16])
