@@ -1,4 +1,4 @@
-"""Environment variables as typed, documented fields of a dataclass: declared once, used thrice.
+"""Environment variables as typed, documented fields of a dataclass, each declared in one place.
 
 A field made by `variable` carries everything that reading, printing and documenting it needs. What
 Ember's own variables are stands in `settings`; this module only knows how to read such a class.
@@ -80,10 +80,15 @@ class Value:
 
     @property
     def shown(self) -> str:
-        """The value as it may be printed."""
-        if self.value is None or self.value == self.variable.default:
+        """The value as people read it."""
+        if self.origin is None:
             return self.variable.shown_default
-        return HIDDEN if self.variable.secret else str(self.value)
+        return str(self.public)
+
+    @property
+    def public(self) -> Any:
+        """The value itself, or `HIDDEN` in place of a secret that is set."""
+        return HIDDEN if self.variable.secret and self.origin else self.value
 
 
 def variable(
@@ -225,5 +230,6 @@ def _of_the_platform(name: str, value: str) -> bool:
 
 
 def _did_you_mean(name: str, names: list[str]) -> str:
-    near = difflib.get_close_matches(name, names, 1)
-    return f"; did you mean {near[0]}?" if near else "."
+    bare = [known.removeprefix(PREFIX) for known in names]  # the prefix would make all look alike
+    near = difflib.get_close_matches(name.removeprefix(PREFIX), bare, 1)
+    return f"; did you mean {PREFIX}{near[0]}?" if near else "."

@@ -1,0 +1,55 @@
+"""One swap of the command line: a target file in, a result that knows its name and its story."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from function import report
+from function.cli.files import named_after, read
+from function.service import Upload
+from function.trace import Trace
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from function.service import Service, SwapOrder, SwapResult
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """A swap that worked."""
+
+    target: Path
+    result: SwapResult
+    trace: Trace
+
+    @property
+    def name(self) -> str:
+        """What the result is called in a folder."""
+        return named_after(self.target, self.result.media_type.removeprefix("image/"))
+
+    @property
+    def report(self) -> dict[str, Any]:
+        """What is to be known about it, without the photo."""
+        return report.of_swap(self.result, self.trace, image=False)
+
+    @property
+    def summary(self) -> str:
+        """The same in one line for people."""
+        faces = self.result.faces
+        changes = ", ".join(f"{face.before:.2f} → {face.after:.2f}" for face in faces)
+        count = "1 face" if len(faces) == 1 else f"{len(faces)} faces"
+        warnings = f"; warnings: {', '.join(self.result.cautions)}" if self.result.cautions else ""
+        return f"{count} swapped, distance to the source {changes}{warnings}"
+
+
+async def swapped(service: Service, order: SwapOrder, target: Path) -> Done:
+    """Carry out an order on one target.
+
+    Raises:
+        Problem: a photo cannot be used.
+    """
+    trace = Trace()
+    upload = Upload(read(target), f"target {target.name}")
+    return Done(target, await service.swap(replace(order, target=upload), trace), trace)

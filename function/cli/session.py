@@ -1,0 +1,35 @@
+"""A service inside a subcommand: its models loaded, its threads ended afterwards."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+from function.assemble import service
+from function.cli.failure import Failure
+from function.exits import Exit
+from warmup.manifest import ManifestError
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from function.service import Service
+    from function.settings import Settings
+
+
+@asynccontextmanager
+async def opened(settings: Settings) -> AsyncIterator[Service]:
+    """A service that can work, but is not warm: that pays only for a server.
+
+    Raises:
+        Failure: the models cannot be loaded.
+    """
+    try:
+        ready = service(settings)
+        await ready.load()
+    except ManifestError as error:
+        raise Failure(str(error), Exit.CONFIG) from None
+    try:
+        yield ready
+    finally:
+        ready.close()

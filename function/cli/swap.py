@@ -1,0 +1,140 @@
+"""`ember swap`: one target, or every photo of a folder."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from typing import TYPE_CHECKING
+
+import click
+
+from function.cli.files import (
+    OUTPUT,
+    PHOTO,
+    PHOTO_OR_FOLDER,
+    STANDARD,
+    SUFFIXES,
+    format_of,
+    protect,
+    read,
+    write,
+)
+from function.settings import load
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from function.cli.job import Done
+    from function.faces.select import Selection
+    from function.service import SwapOrder
+    from function.settings import Settings
+
+
+@click.command()
+@click.argument("photos", metavar="SOURCE... TARGET", nargs=-1, type=PHOTO_OR_FOLDER)
+@click.option("-o", "--output", "out", metavar="OUT", type=OUTPUT, help="The photo to write.")
+@click.option("--faces", metavar="WHICH", help="all (default), largest, index:0,2 or like.")
+@click.option("--like", metavar="PHOTO", type=PHOTO, help="Replace only who is on this photo.")
+@click.option(
+    "--format",
+    "format_",
+    type=click.Choice(list(dict.fromkeys(SUFFIXES.values()))),
+    help="Default: what OUT ends with, else the target's own.",
+)
+@click.option("--quality", type=click.IntRange(1, 100), help="Default: a good one.")
+@click.option("--json", "as_json", is_flag=True, help="Write one line of JSON for each photo.")
+def swap(
+    *,
+    photos: tuple[Path, ...],
+    out: Path | None,
+    faces: str | None,
+    like: Path | None,
+    format_: str | None,
+    quality: int | None,
+    as_json: bool,
+) -> None:
+    """Put the face of SOURCE onto the faces of TARGET.
+
+    Several SOURCE photos of one person make a better likeness. When TARGET is a folder, so is OUT,
+    and every photo in it is swapped. - stands for standard input or output.
+    """
+    if len(photos) < 2:
+        raise click.UsageError("Give one or more source photos, then the target.")
+    *sources, target = photos
+    people = [*sources, *([like] if like else [])]
+    _check_inputs(sources, [*people, target])
+    _check_output(out, target, as_json=as_json)
+    if out:
+        protect(out, [*people, target])
+    if out and not (format_ or target.is_dir() or out.is_dir()):
+        format_ = format_of(out)
+
+    from function.service import SwapOrder, Upload
+
+    order = SwapOrder(
+        sources=tuple(Upload(read(path), f"source {path.name}") for path in sources),
+        target=Upload(b"", "target"),
+        faces=_selection(faces, like),
+        like=Upload(read(like), f"reference {like.name}") if like else None,
+        format=format_,
+        quality=quality,
+    )
+    settings = load(os.environ)
+    if target.is_dir():
+        from function.cli.batch import swap_folder
+
+        asyncio.run(swap_folder(settings, order, target, out, protected=people, as_json=as_json))
+    else:
+        done = asyncio.run(_single(settings, order, target))
+        if out and out.is_dir():
+            out /= done.name
+            protect(out, [*people, target])
+        if out:
+            write(out, done.result.image)
+        if as_json:
+            click.echo(json.dumps(done.report))
+        elif out != STANDARD:
+            click.echo(f"{out}: {done.summary}", err=True)
+
+
+async def _single(settings: Settings, order: SwapOrder, target: Path) -> Done:
+    from function.cli.job import swapped
+    from function.cli.session import opened
+
+    async with opened(settings) as service:
+        return await swapped(service, order, target)
+
+
+def _check_inputs(sources: list[Path], inputs: list[Path]) -> None:
+    if inputs.count(STANDARD) > 1:
+        raise click.UsageError("Standard input (-) can be only one of the photos.")
+    if folders := [path for path in sources if path.is_dir()]:
+        raise click.UsageError(f"{folders[0]} is a folder; only the target can be one.")
+
+
+def _check_output(out: Path | None, target: Path, *, as_json: bool) -> None:
+    if out is None:
+        if not as_json:
+            raise click.UsageError("Say where the result goes with -o OUT, or ask for --json only.")
+        return
+    if out == STANDARD and (as_json or target.is_dir()):
+        what = "a report" if as_json else "more than one photo"
+        raise click.UsageError(f"Standard output cannot take the photo and {what}.")
+    if target.is_dir() and out.exists() and not out.is_dir():
+        raise click.UsageError(f"{target} is a folder, so {out} must be one as well.")
+    if target == STANDARD and out.is_dir():
+        raise click.UsageError("A photo from standard input has no name; give the result one.")
+
+
+def _selection(faces: str | None, like: Path | None) -> Selection:
+    from function.faces.select import Selection, Way
+    from function.problems import Problem
+
+    try:
+        chosen = Selection.parse(faces or ("like" if like else "all"))
+    except Problem as problem:
+        raise click.BadParameter(problem.detail, param_hint="--faces") from None
+    if (chosen.way is Way.LIKE) != (like is not None):
+        raise click.UsageError("--faces like and --like PHOTO belong together.")
+    return chosen

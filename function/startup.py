@@ -1,0 +1,65 @@
+"""Starting the server: settings, logs, the port; then HTTP takes over.
+
+`python -m function` and `ember serve` both come here. Nothing here needs the `cli` extra.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+
+from function import logs
+from function.exits import Exit
+from function.settings import load
+from function.variables import SettingsError
+
+
+def run() -> int:
+    """Serve until told to stop.
+
+    Returns:
+        The exit code of the process.
+    """
+    try:
+        settings = load(os.environ)
+    except SettingsError as error:
+        return _refuse(str(error), Exit.CONFIG)
+    if reason := _unusable(settings.host, settings.port):
+        return _refuse(reason, Exit.UNAVAILABLE)
+    logs.setup(settings.log_format, settings.log_level)
+    if sys.stderr.isatty() and settings.port:
+        url = _url(settings.host, settings.port)
+        print(f"Ember is on {url} and loads its models; Ctrl-C ends it.", file=sys.stderr)
+    from function.http.server import serve
+
+    return serve(settings)
+
+
+def _refuse(reason: str, code: Exit) -> int:
+    print(f"Error: {reason}", file=sys.stderr)
+    return code
+
+
+def _unusable(host: str, port: int) -> str | None:
+    """Why the address cannot be listened on, and what to do; None when it can."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        with socket.socket(family, kind, protocol) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(address)
+            probe.listen()
+    except socket.gaierror:
+        return f"there is no address {host}; set EMBER_HOST to one of this machine's."
+    except OSError as error:
+        advice = "Stop what uses it, or choose another with EMBER_PORT."
+        return f"cannot listen on {host}, port {port}: {error.strerror}. {advice}"
+    return None
+
+
+def _url(host: str, port: int) -> str:
+    """Where a browser on this machine finds the page."""
+    shown = {"0.0.0.0": "localhost", "::": "localhost"}.get(host, host)  # noqa: S104
+    return f"http://[{shown}]:{port}" if ":" in shown else f"http://{shown}:{port}"
