@@ -1,17 +1,42 @@
-"""Bytes to an upright sRGB `Picture`: the only decoder of photos in Ember."""
+"""Bytes to an upright sRGB `Picture`: the only decoder of photos in Ember.
+
+One path for every format and every caller, so that what is detected is what is composited. It
+reads the first image of a file, never repairs what is cut short, and never decodes before it knows
+how many pixels there are.
+"""
 
 from __future__ import annotations
 
 import io
+import logging
+import warnings
+from typing import NoReturn
 
-import numpy as np
-from PIL import Image, ImageOps, UnidentifiedImageError
+from PIL import AvifImagePlugin, ExifTags, Image, ImageChops, ImageFile
 
 from function.caution import Caution
+from function.images import colour, guard, signature
 from function.images.picture import Picture
 from function.problems import Problem
 
-FORMATS = ("JPEG", "PNG", "WEBP", "AVIF", "GIF", "TIFF", "BMP")
+# Pillow's settings are the process's, so they are made once. Pixels are counted here, per request;
+# Pillow's own limit would make warnings of some of those problems. Its other warnings are about
+# metadata, which Ember drops. AVIF would start a thread per core of the host, and gains nothing.
+Image.MAX_IMAGE_PIXELS = None
+AvifImagePlugin.DEFAULT_MAX_THREADS = 1
+warnings.filterwarnings("ignore", category=UserWarning, module="PIL")
+
+_log = logging.getLogger(__name__)
+
+_TURNS = {
+    2: Image.Transpose.FLIP_LEFT_RIGHT,
+    3: Image.Transpose.ROTATE_180,
+    4: Image.Transpose.FLIP_TOP_BOTTOM,
+    5: Image.Transpose.TRANSPOSE,
+    6: Image.Transpose.ROTATE_270,
+    7: Image.Transpose.TRANSVERSE,
+    8: Image.Transpose.ROTATE_90,
+}
 
 
 def decode(
@@ -23,46 +48,139 @@ def decode(
 ) -> Picture:
     """Decode one photo.
 
+    Peak memory beside `data`, in bytes per pixel: 12 for JPEG, PNG, GIF, BMP and TIFF (Pillow keeps
+    4 per pixel, turning or converting takes 4 more, the result 3 or 4), 20 for WebP, AVIF and HEIC,
+    whose decoders keep canvases of their own. 3 stay, 4 with transparency.
+
     Args:
         data: the file.
         max_pixels: more pixels than this are refused before anything is decoded.
-        name: the request's field, for problems.
-        media_type: what the sender declared, if anything.
+        name: the request's field; problems name it and carry it as `image`.
+        media_type: what the sender declared, if anything. The content decides; this only explains a
+            refusal better.
 
     Returns:
         The picture, upright, in sRGB.
 
     Raises:
-        Problem: `bad_image`, `unsupported_media_type` or `too_many_pixels`.
+        Problem: `bad_image` for an empty, damaged or cut short image, `unsupported_media_type` for
+            anything that is no photo or has no decoder here, `too_many_pixels`.
     """
     if not data:
-        raise Problem("bad_image", f"The {name} is empty.", image=name)
-    try:
-        image: Image.Image = Image.open(io.BytesIO(data), formats=FORMATS)
-    except UnidentifiedImageError:
-        declared = f" (declared as {media_type})" if media_type else ""
+        raise Problem("bad_image", f"The {name} is empty (0 bytes).", image=name)
+    kind = signature.image_format(data)
+    if kind is None:
+        declared = f", though sent as {media_type[:80]}" if media_type else ""
         raise Problem(
-            "unsupported_media_type", f"The {name} is not an image{declared}.", image=name
+            "unsupported_media_type",
+            f"The {name} is {signature.describe(data)}{declared}.",
+            image=name,
+        )
+    if kind == "HEIF":
+        _add_heif(name)
+    _count(guard.pixels_before_opening(kind, data), max_pixels, name)
+    file = _File(data)
+    # Decoders meet hostile bytes here, and there is no class of exception that Pillow and its
+    # plugins have not been seen to raise on some (SyntaxError, struct.error, KeyError, zlib.error,
+    # …). This block does nothing but read the file, so whatever fails in it is the file's fault.
+    try:
+        opened = Image.open(file, formats=(kind,))
+        _count(guard.pixels(opened), max_pixels // guard.slowness(opened), name)
+        guard.refuse_traps(opened, data)
+        file.ran_out |= guard.pixels_end(opened) > len(data)
+        several = _has_several(opened, data)
+        opened.load()
+        image = _upright(opened)
+        del opened  # a turned image is a copy
+        pixels, alpha, gray = colour.unpack(image)
+    except Problem:
+        raise
+    except Exception:
+        _log.debug("the %s cannot be decoded", name, exc_info=True)
+        _refuse(kind, name, cut_short=file.ran_out or guard.ends_early(kind, data))
+    return Picture(
+        pixels,
+        alpha,
+        gray,
+        "heic" if kind == "HEIF" else kind.lower(),
+        (Caution.FIRST_FRAME,) if several else (),
+    )
+
+
+class _File(io.BytesIO):
+    """The bytes of a file, and whether somebody asked for more of them than there are."""
+
+    ran_out = False
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        chunk = super().read(size)
+        # pixel data is read in blocks, the last of which is short in a sound file too
+        if size is not None and (not chunk or len(chunk) < size < ImageFile.MAXBLOCK):
+            self.ran_out = True
+        return chunk
+
+
+def _add_heif(name: str) -> None:
+    """Teach Pillow HEIC, if the extra is installed; registering again changes nothing."""
+    try:
+        import pillow_heif
+    except ImportError:
+        raise Problem(
+            "unsupported_media_type",
+            f"The {name} is a HEIC photo, and this server has no decoder for it. Send it as JPEG,"
+            ' or install the decoder: pip install "ember-function[heic]".',
+            image=name,
         ) from None
-    value = image.width * image.height
-    if value > max_pixels:
+    pillow_heif.register_heif_opener()
+
+
+def _count(value: int, limit: int, name: str) -> None:
+    """Refuse an image with too many pixels."""
+    if value > limit:
         raise Problem(
             "too_many_pixels",
-            f"The {name} has {value} pixels; the limit is {max_pixels}.",
+            f"The {name} has {value} pixels; the limit is {limit}.",
             image=name,
-            limit=max_pixels,
+            limit=limit,
             value=value,
         )
-    kind = "jpeg" if image.format == "MPO" else str(image.format).lower()
+
+
+def _has_several(opened: ImageFile.ImageFile, data: bytes) -> bool:
+    """Whether the file is animated or has pages (a phone's MPO only adds versions of the photo)."""
+    if opened.format == "MPO":
+        return False
+    if opened.format == "GIF":  # looking for the second frame moves the reader, so use another one
+        opened = Image.open(io.BytesIO(data), formats=("GIF",))
     try:
-        frames = getattr(image, "n_frames", 1)
-        image.load()
-        image = ImageOps.exif_transpose(image)
-        gray = image.mode in {"1", "L", "LA", "I;16", "I", "F"}
-        rgba = np.asarray(image.convert("RGBA")) if image.has_transparency_data else None
-        pixels = np.array(image.convert("RGB"))
+        return bool(getattr(opened, "is_animated", False))
     except Exception:
-        raise Problem("bad_image", f"The {name} cannot be decoded.", image=name) from None
-    alpha = None if rgba is None or rgba[..., 3].min() == 255 else rgba[..., 3].copy()
-    cautions = (Caution.FIRST_FRAME,) if frames > 1 and image.format != "MPO" else ()
-    return Picture(pixels, alpha, gray, kind, cautions)
+        return True  # there is a second frame, though a damaged one
+
+
+def _upright(opened: ImageFile.ImageFile) -> Image.Image:
+    """The image as the camera was held. The reader is left empty, so that its buffers go."""
+    orientation = 1
+    if opened.format != "TIFF":  # Pillow turns these on loading
+        try:
+            orientation = opened.getexif().get(ExifTags.Base.Orientation, 1)
+        except Exception:
+            orientation = 1  # damaged metadata is no reason to refuse the photo
+    image: Image.Image = opened
+    if opened.format in {"JPEG", "MPO"} and opened.mode == "CMYK" and "adobe" not in opened.info:
+        # Pillow takes all CMYK for Adobe's, which is inverted; without the marker it is not
+        image = ImageChops.invert(opened)
+    turn = _TURNS.get(orientation)
+    vars(opened).pop("_decoder", None)
+    opened.fp = None
+    return image.transpose(turn) if turn is not None else image
+
+
+def _refuse(kind: str, name: str, *, cut_short: bool) -> NoReturn:
+    """Say what is wrong with an image that could not be decoded."""
+    label = {"HEIF": "HEIC", "WEBP": "WebP"}.get(kind, kind)
+    if cut_short:
+        detail = f"The {name} is cut short: its {label} data ends too early. Send the whole file."
+    else:
+        detail = f"The {name} is a damaged {label} file, or of a variant that cannot be decoded."
+    raise Problem("bad_image", detail, image=name, cut_short=cut_short)

@@ -19,7 +19,8 @@ class Picture:
     Attributes:
         pixels: uint8 [H, W, 3], RGB, EXIF orientation applied. Not premultiplied by alpha.
         alpha: uint8 [H, W], or None when the image has no transparency.
-        gray: True when the file held one channel; the result should stay gray.
+        gray: True when the photo has no colour (one channel in the file, or three that are equal
+            everywhere); the result should stay gray.
         format: what the file was, in lower case: "jpeg", "png", …
         cautions: what decoding had to leave out.
     """
