@@ -10,21 +10,40 @@ from enum import StrEnum
 
 
 class Caution(StrEnum):
-    """A warning code; the docstring below each member is its documentation."""
+    """A warning code, and what it means."""
 
-    EXTREME_POSE = "extreme_pose"
-    """A face is turned so far that the swap shows it."""
-    LOW_RESOLUTION_SOURCE = "low_resolution_source"
-    """The source face has far fewer pixels than the face it replaces."""
-    OCCLUDED = "occluded"
-    """Something (glasses, hair, a hand) covers part of a face."""
-    LOW_SIMILARITY = "low_similarity"
-    """The swapped face does not resemble the source as much as a good swap does."""
-    SEVERAL_SOURCE_FACES = "several_source_faces"
-    """A source photo shows several faces; the largest was used."""
-    SOURCES_DIFFER = "sources_differ"
-    """The source photos do not seem to show one and the same person."""
-    FIRST_FRAME = "first_frame"
-    """The image is animated or has several pages; only the first was used."""
-    ALPHA_FLATTENED = "alpha_flattened"
-    """The output format has no transparency; transparent pixels were put on white."""
+    meaning: str
+
+    def __new__(cls, code: str, meaning: str) -> Caution:
+        """Make a member: its value is the code alone."""
+        member = str.__new__(cls, code)
+        member._value_ = code
+        member.meaning = meaning
+        return member
+
+    EXTREME_POSE = "extreme_pose", "A face is turned so far that the swap shows it."
+    LOW_RESOLUTION_SOURCE = (
+        "low_resolution_source",
+        "The source face has far fewer pixels than the face it replaces.",
+    )
+    OCCLUDED = "occluded", "Something (glasses, hair, a hand) covers part of a face."
+    LOW_SIMILARITY = (
+        "low_similarity",
+        "The swapped face does not resemble the source as much as a good swap does.",
+    )
+    SEVERAL_SOURCE_FACES = (
+        "several_source_faces",
+        "A source photo shows several faces; the largest was used.",
+    )
+    SOURCES_DIFFER = (
+        "sources_differ",
+        "The source photos do not seem to show one and the same person.",
+    )
+    FIRST_FRAME = (
+        "first_frame",
+        "The image is animated or has several pages; only the first was used.",
+    )
+    ALPHA_FLATTENED = (
+        "alpha_flattened",
+        "The output format has no transparency; transparent pixels were put on white.",
+    )

@@ -10,6 +10,7 @@ class Exit(IntEnum):
 
     BAD_INPUT = 65
     UNAVAILABLE = 69
+    INTERNAL = 70
     CANNOT_WRITE = 74
     CONFIG = 78
     INTERRUPTED = 130

@@ -43,6 +43,7 @@ class Settings:
         50_000_000,
         amount(1),
         "The most pixels (width × height) that an uploaded image may have.",
+        shown_default="50M",
     )
     max_body_bytes: int = variable(
         64 * 1024**2,

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import errno
+import logging
 import os
 import socket
 import sys
@@ -13,6 +15,15 @@ from function import logs
 from function.exits import Exit
 from function.settings import load
 from function.variables import SettingsError
+from warmup.manifest import ManifestError
+
+_ADVICE = {
+    errno.EADDRINUSE: "Stop what uses it, or choose another with EMBER_PORT.",
+    errno.EADDRNOTAVAIL: "Set EMBER_HOST to an address of this machine.",
+    errno.EACCES: "Choose one from 1024 on with EMBER_PORT.",
+}
+
+log = logging.getLogger("ember.startup")
 
 
 def run() -> int:
@@ -33,7 +44,14 @@ def run() -> int:
         print(f"Ember is on {url} and loads its models; Ctrl-C ends it.", file=sys.stderr)
     from function.http.server import serve
 
-    return serve(settings)
+    try:
+        return serve(settings)
+    except ManifestError as error:
+        return _refuse(str(error), Exit.CONFIG)
+    except Exception:
+        # Not Python's own report, which would be many lines where a log has one for each event.
+        log.exception("stopped by an error")
+        return Exit.INTERNAL
 
 
 def _refuse(reason: str, code: Exit) -> int:
@@ -54,7 +72,7 @@ def _unusable(host: str, port: int) -> str | None:
     except socket.gaierror:
         return f"there is no address {host}; set EMBER_HOST to one of this machine's."
     except OSError as error:
-        advice = "Stop what uses it, or choose another with EMBER_PORT."
+        advice = _ADVICE.get(error.errno or 0, "Choose another with EMBER_HOST or EMBER_PORT.")
         return f"cannot listen on {host}, port {port}: {error.strerror}. {advice}"
     return None
 

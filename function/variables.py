@@ -101,7 +101,7 @@ def variable(
     secret: bool = False,
 ) -> T:
     """Declare a variable as a dataclass field; see `Variable` for the arguments."""
-    shown = shown_default if shown_default is not None else str(default)
+    shown = shown_default if shown_default is not None else str(default).removesuffix(".0")
     facts = {
         "reader": reader,
         "doc": doc,
@@ -182,7 +182,7 @@ def amount(least: int) -> Reader[int]:
         unit = (1024 if binary else 1000) ** " KMG".index(power.upper() or " ")
         return int(_between(float(number) * unit, least, math.inf))
 
-    return Reader(parse, f"a number from {least} on, also written like 50M, 64MiB or 1.5G")
+    return Reader(parse, f"a number from {least} on; 50M, 64MiB and 1.5G are numbers too")
 
 
 def choice(*words: str) -> Reader[str]:

@@ -1,0 +1,59 @@
+"""What tests of every package share."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.running import Server, running
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+STRICT = os.environ.get("EMBER_TEST_STRICT") == "1"
+
+# The tests' own settings must not depend on those of the shell that runs them.
+for _name in [name for name in os.environ if name.startswith("EMBER_") or name == "PORT"]:
+    if not _name.startswith("EMBER_TEST_"):
+        del os.environ[_name]
+
+
+@pytest.fixture(scope="session")
+def needs() -> Callable[[str], str]:
+    """The path of a program that a test drives; without it the test is skipped, or fails in CI."""
+
+    def find(program: str) -> str:
+        if path := shutil.which(program):
+            return path
+        reason = f"{program} is not installed: `make services` says how to get it"
+        if STRICT:
+            pytest.fail(reason)
+        pytest.skip(reason)
+
+    return find
+
+
+@pytest.fixture
+def free_port() -> int:
+    """A port that nothing listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[Server]:
+    """A server that is ready, shared by all tests: leave it as it is."""
+    with running() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def photos() -> Path:
+    """The folder of sample photos: `astronaut.png` and `grace_hopper.jpg`."""
+    return Path(__file__).parent / "photos"

@@ -1,0 +1,106 @@
+"""`python -m tests.docs` writes the tables of docs/ that follow from the code.
+
+A table stands between `<!-- begin NAME -->` and `<!-- end NAME -->`; everything else in the file is
+written by hand. With `--check` nothing is written, and a table that is not up to date fails.
+"""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from function.caution import Caution
+from function.problems import KINDS
+from function.settings import Settings
+from function.variables import variables
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+DOCS = Path(__file__).parents[1] / "docs"
+
+
+def settings() -> str:
+    """Every `EMBER_*` variable."""
+    return table(
+        ("Variable", "Default", "Allowed", "Meaning"),
+        (
+            (
+                f"`{item.name}`" + (f", else `{item.fallback}`" if item.fallback else ""),
+                item.shown_default,
+                item.reader.allowed,
+                item.doc,
+            )
+            for item in variables(Settings)
+        ),
+    )
+
+
+def problems() -> str:
+    """Every problem code."""
+    return table(
+        ("Code", "Status", "What it means", "What to do"),
+        ((f"`{code}`", str(kind.status), kind.title, kind.hint) for code, kind in KINDS.items()),
+    )
+
+
+def cautions() -> str:
+    """Every warning code."""
+    return table(("Code", "What it means"), ((f"`{code}`", code.meaning) for code in Caution))
+
+
+TABLES: dict[str, dict[str, Callable[[], str]]] = {
+    "settings.md": {"settings": settings},
+    "errors.md": {"problems": problems, "warnings": cautions},
+}
+
+
+def table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
+    """A Markdown table."""
+    lines = [head, tuple("---" for _ in head), *rows]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def renewed(text: str, tables: dict[str, Callable[[], str]]) -> str:
+    """The text with each of the tables written anew.
+
+    Raises:
+        ValueError: the place of a table is missing.
+    """
+    for name, write in tables.items():
+        before, begin, rest = text.partition(f"<!-- begin {name} -->\n")
+        _, end, after = rest.partition(f"<!-- end {name} -->\n")
+        if not end:
+            raise ValueError(f"there is no place for the table `{name}`")
+        text = f"{before}{begin}{write()}{end}{after}"
+    return text
+
+
+def main(arguments: list[str] | None = None, docs: Path = DOCS) -> int:
+    """Write or check every table; 1 when the check finds one that is not up to date."""
+    parser = argparse.ArgumentParser(prog="python -m tests.docs", description=__doc__)
+    parser.add_argument("--check", action="store_true", help="write nothing")
+    check = parser.parse_args(arguments).check
+    stale = 0
+    for name, tables in TABLES.items():
+        path = docs / name
+        before = path.read_text()
+        after = renewed(before, tables)
+        if before == after:
+            continue
+        if not check:
+            path.write_text(after)
+            continue
+        stale = 1
+        lines = before.splitlines(keepends=True), after.splitlines(keepends=True)
+        sys.stderr.writelines(difflib.unified_diff(*lines, f"docs/{name}", "what the code says"))
+    if stale:
+        print("Generated tables are not up to date: run `make docs`.", file=sys.stderr)
+    return stale
+
+
+if __name__ == "__main__":
+    sys.exit(main())
