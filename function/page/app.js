@@ -1,0 +1,116 @@
+/** The page: two zones, one button, one result. */
+
+import { Problem, Replica, post } from "./api.js";
+import { element, say } from "./dom.js";
+import { show } from "./result.js";
+import { doing, time } from "./words.js";
+import { Zone } from "./zone.js";
+
+const get = (id) => document.getElementById(id);
+const [swap, cancel, reason, alert, chip] = ["swap", "cancel", "reason", "alert", "phase"].map(get);
+const replica = new Replica();
+const zones = ["source", "target"].map((id) => new Zone(get(id), replica));
+const [source, target] = zones;
+/** The swap that is under way. @type {?AbortController} */
+let running = null;
+/** How the last swap ended, until something changes. */
+let outcome = "";
+/** The problem that is shown. @type {?Error} */
+let reported = null;
+
+for (const zone of zones) {
+  zone.addEventListener("change", () => {
+    outcome = "";
+    report(source.problem ?? target.problem);
+    refresh();
+  });
+}
+replica.addEventListener("change", refresh);
+document.addEventListener("visibilitychange", () => document.hidden || replica.check());
+swap.onclick = () => blocked() || run();
+cancel.onclick = () => running.abort();
+get("format").onchange = () => (get("quality").disabled = get("format").value === "png");
+
+const focus = () => document.activeElement;
+document.addEventListener("paste", (event) => place(event, event.clipboardData, focus()));
+document.addEventListener("drop", (event) => place(event, event.dataTransfer, event.target));
+document.addEventListener("dragover", (event) => event.preventDefault()); // a miss must not leave
+
+replica.check();
+
+/** Give pasted or dropped files to the zone they touch, or else to the first with room. */
+function place(event, { files }, where) {
+  if (!files.length) return;
+  event.preventDefault();
+  const touched = zones.find((zone) => zone.element.contains(where));
+  (touched ?? zones.find((zone) => !zone.photos.length) ?? target).add([...files]);
+}
+
+/** Why a swap cannot be asked for now, or null. */
+function blocked() {
+  if (!source.photos.length) return "Choose the face to put in.";
+  if (!target.photos.length) return "Choose the photo to change.";
+  return source.obstacle ?? target.obstacle;
+}
+
+function status() {
+  const wait = replica.warming ? `The replica is ${doing(replica.phase)} ` : "";
+  if (running) return wait ? `${wait}The swap starts when it is ready.` : "Swapping…";
+  return outcome || blocked() || (wait && `${wait}You may swap already.`);
+}
+
+function refresh() {
+  swap.ariaDisabled = String(blocked() !== null);
+  swap.classList.toggle("running", running !== null);
+  const focused = document.activeElement === cancel;
+  cancel.hidden = running === null;
+  if (focused && cancel.hidden) swap.focus();
+  say(reason, status());
+  const devices = replica.providers.map((name) => name.replace("ExecutionProvider", ""));
+  chip.dataset.phase = replica.phase;
+  say(chip, [doing(replica.phase), ...(replica.phase === "ready" ? devices : [])].join(" · "));
+}
+
+async function run() {
+  running?.abort();
+  const mine = (running = new AbortController());
+  const [photo] = target.photos;
+  const form = new FormData();
+  for (const { file } of source.photos) form.append("source", file);
+  form.append("target", photo.file);
+  form.append("faces", photo.selection);
+  for (const name of ["format", "quality"]) {
+    if (get(name).value && !get(name).disabled) form.append(name, get(name).value);
+  }
+  report(null);
+  refresh();
+  let [ended, problem] = ["Cancelled.", null];
+  try {
+    const answer = await post("/v1/swap", form, replica, mine.signal);
+    await show(answer, photo.file);
+    ended = `Done in ${time(answer.wall_ms)}.`;
+  } catch (error) {
+    if (!mine.signal.aborted) [ended, problem] = ["The swap failed.", error];
+  }
+  if (running !== mine) return; // a later swap has taken over
+  running = null;
+  outcome = ended;
+  refresh();
+  report(problem);
+  if (problem) alert.focus();
+}
+
+/** Show a problem, or clear the last one. */
+function report(problem) {
+  if (problem === reported) return; // it would be read out again
+  reported = problem;
+  alert.hidden = problem === null;
+  if (problem === null) return;
+  if (!(problem instanceof Problem)) console.error(problem);
+  const { title = "The page has failed", detail, hint, request_id: id } = problem;
+  alert.replaceChildren(
+    element("strong", {}, title),
+    ...[detail, hint].filter(Boolean).map((text) => element("p", {}, text)),
+    ...(id ? [element("p", { className: "soft" }, "Request ", element("code", {}, id))] : []),
+  );
+}

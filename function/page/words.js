@@ -1,0 +1,35 @@
+/** Codes and numbers in plain words. An unknown code is shown as it is. */
+
+const WARNINGS = {
+  extreme_pose: "The head is turned far, and the swap shows it.",
+  low_resolution_source: "The source face is far smaller than the face it replaces: it looks soft.",
+  occluded: "Glasses, hair or a hand cover part of the face and may be painted over.",
+  low_similarity: "The face resembles the source less than a good swap does.",
+  several_source_faces: "A source photo shows several faces; the largest was used.",
+  sources_differ: "The source photos do not seem to show one and the same person.",
+  first_frame: "The image is animated or has several pages; only the first was used.",
+  alpha_flattened: "This format has no transparency; transparent parts were put on white.",
+};
+
+const PHASES = {
+  unknown: "asking the replica…",
+  starting: "starting…",
+  fetching: "fetching weights…",
+  loading: "loading models…",
+  warming: "warming up…",
+};
+
+/** @param {string} code @returns {string} a sentence */
+export const warning = (code) => WARNINGS[code] ?? code;
+
+/** @param {string} phase @returns {string} a few words */
+export const doing = (phase) => PHASES[phase] ?? phase;
+
+/** @param {number} count @param {string} noun @returns {string} "1 face", "2 faces" */
+export const plural = (count, noun) => `${count} ${noun}${count === 1 ? "" : "s"}`;
+
+/** @param {number} ms @returns {string} "3.4 ms", "212 ms", "1.94 s" */
+export function time(ms) {
+  if (ms >= 1000) return `${(ms / 1000).toFixed(2)} s`;
+  return `${ms < 10 ? ms.toFixed(1) : Math.round(ms)} ms`;
+}
