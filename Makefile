@@ -2,13 +2,12 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-PORT ?= 8080
 
 .DEFAULT_GOAL := help
 .PHONY: help install run test test-fast services lint format docs bench bench-swap bench-memory lock clean
 
 help: ## list these targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 # --- set-up -------------------------------------------------------------------------------------
 
@@ -31,13 +30,13 @@ $(VENV)/.dev: locks/dev.txt $(VENV)/.run
 
 install: $(VENV)/.run ## everything that serving needs, into .venv
 
-services: ## as root on Debian: the programs that tests drive (elsewhere: prints what is missing)
+services: ## programs that tests drive: installs them as root on Debian, else names them
 	@sh tests/services.sh
 
 # --- the main job -------------------------------------------------------------------------------
 
-run: install ## serve on http://localhost:8080, with a page to try it
-	EMBER_PORT=$(PORT) $(BIN)/ember serve
+run: install ## serve on http://localhost:8080, with a page to try it; or PORT=9000 make run
+	@$(BIN)/ember serve
 
 # --- checks -------------------------------------------------------------------------------------
 
@@ -51,7 +50,7 @@ lint: $(VENV)/.dev ## ruff, mypy --strict, import arrows, generated docs up to d
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
-	$(BIN)/lint-imports
+	$(BIN)/lint-imports --no-logo
 	$(BIN)/python -m tests.docs --check
 
 format: $(VENV)/.dev ## format the code and mend what ruff can
@@ -65,7 +64,7 @@ docs: $(VENV)/.dev ## write the generated tables of docs/
 
 bench: bench-swap bench-memory ## every benchmark
 
-bench-swap: $(VENV)/.dev ## time of a swap against the bare model runs, alone and under 8 clients
+bench-swap: $(VENV)/.dev ## time of a swap against the bare model runs; 1 and 8 clients
 	$(BIN)/python -m tests.bench.swap
 
 bench-memory: $(VENV)/.dev ## resident memory over 300 swaps of mixed sizes

@@ -7,26 +7,19 @@ run, so that every image needs no more than what it does.
 from __future__ import annotations
 
 import sys
-from typing import NamedTuple, NoReturn
+from typing import NoReturn
 
 from function.exits import Exit
 
-
-class Entry(NamedTuple):
-    """Where a subcommand is, as "module:attribute", and what `ember --help` says about it."""
-
-    place: str
-    help: str
-
-
 COMMANDS = {
-    "serve": Entry("function.cli.serve:serve", "Serve over HTTP, with a page to try it."),
-    "swap": Entry("function.cli.swap:swap", "Put a face onto the photos of a file or folder."),
-    "faces": Entry("function.cli.faces:faces", "List the faces of a photo, or draw them."),
-    "config": Entry("function.cli.config:config", "Show the settings and where each came from."),
-    "ping": Entry("keepalive.cli:ping", "Ask a server whether it is ready."),
-    "verify": Entry("warmup.cli:verify", "Check the files of a model manifest."),
+    "serve": ("function.cli.serve:serve", "Serve over HTTP, with a page to try it."),
+    "swap": ("function.cli.swap:swap", "Put a face onto one photo, or all of a folder."),
+    "faces": ("function.cli.faces:faces", "List the faces of a photo, or draw them."),
+    "config": ("function.cli.config:config", "Show the settings and where each came from."),
+    "ping": ("keepalive.cli:ping", "Ask a server whether it is ready."),
+    "verify": ("warmup.cli:verify", "Check the files of a model manifest."),
 }
+"""Each subcommand: where it is, as "module:attribute", and what `ember --help` says about it."""
 
 
 def main() -> NoReturn:

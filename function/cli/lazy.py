@@ -16,14 +16,17 @@ from function.variables import SettingsError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from function.command import Entry
-
 
 class LazyGroup(click.Group):
-    """Knows its subcommands by a table; lists them, and completes their names, from it alone."""
+    """Lists its subcommands, and completes their names, from a table alone.
 
-    def __init__(self, entries: Mapping[str, Entry], *, help: str) -> None:  # noqa: A002
-        listed = [click.Command(name, short_help=entry.help) for name, entry in entries.items()]
+    Args:
+        entries: for each subcommand where it is ("module:attribute") and what it does.
+        help: what the group is for.
+    """
+
+    def __init__(self, entries: Mapping[str, tuple[str, str]], *, help: str) -> None:  # noqa: A002
+        listed = [click.Command(name, short_help=line) for name, (_, line) in entries.items()]
         super().__init__("ember", commands=listed, help=help)
         self._entries = entries
 
@@ -37,12 +40,12 @@ class LazyGroup(click.Group):
         """Find the subcommand as click does, then put the real one into its place."""
         name, command, rest = super().resolve_command(ctx, args)
         if name is not None and command is not None:
-            module, _, attribute = self._entries[name].place.partition(":")
+            module, _, attribute = self._entries[name][0].partition(":")
             command = cast("click.Command", getattr(import_module(module), attribute))
         return name, command, rest
 
 
-def run(entries: Mapping[str, Entry]) -> int:
+def run(entries: Mapping[str, tuple[str, str]]) -> int:
     """Run `ember`: whatever is foreseen to fail ends with one line and an exit code.
 
     Returns:
