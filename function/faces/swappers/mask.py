@@ -2,59 +2,202 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
 
 import cv2
 import numpy as np
 
+from function.faces.swappers.warp import SHIFT
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-_BROWS = [70, 63, 105, 66, 107, 336, 296, 334, 293, 300]  # upper edge, from image left
-_TOP = [251, 284, 332, 297, 338, 10, 109, 67, 103, 54, 21]  # of the oval, from image right
+    from function.faces.swappers.warp import Grid
+    from function.faces.topology import Topology
+
+_T = TypeVar("_T", bound=np.generic)
+
+# outlines by mesh index, clockwise from image left
+_BROWS = [70, 63, 105, 66, 107, 336, 296, 334, 293, 300]
+_TOP = [251, 284, 332, 297, 338, 10, 109, 67, 103, 54, 21]
+_INNER = [*_BROWS, 263, 291, 17, 61, 33]
+_JAW = [116, 345, 454, 323, 361, 288, 397, 365, 379, 150, 136, 172, 58, 132, 93, 234]
 _SKIN = [50, 101, 118, 205, 187, 280, 330, 347, 425, 411, 4, 5, 195, 197]  # cheeks and nose
+_BARE = [8, 9, 6, 168, 195, 197, 4, 5, 223, 443, 230, 450, 229, 449, 110, 339, 117, 346, 50, 280,
+         101, 330, 36, 266, 205, 425, 187, 411, 207, 427, 164, 167, 393, 200, 201, 421, 199, 208,
+         428, 32, 262]  # fmt: skip
+"""Points on skin in every face that nothing covers, away from creases."""
+_LIFT = np.array([3, 1.5, 1, 1, 1, 1, 1, 1, 1.5, 3], np.float32)[:, None]
+"""The forehead begins above the brows, and higher at their ends, where spectacles have corners."""
+
+_SPREAD = (20.0, 6.0, 6.0)  # least deviation of skin in 8-bit Lab
+_LIMIT = 3.0  # deviations
+_BULK = 0.1  # hair is a mass, spectacles are lines: least radius, in face widths
+_RING, _UNLIKE = 0.1, 40.0  # how near the outline (face widths) how much difference (levels) is cut
+_FEATHER, _FEATHER_CUT = 0.02, 0.035  # sigmas in face widths: at the outline, at what was cut out
+_FEATHER_MOUTH = 0.008
+_RIM = 0.06
 
 
-def polygon(points: NDArray[np.float32], size: tuple[int, int]) -> NDArray[np.bool_]:
-    """The cells inside a closed outline float32 [n, 2]; bool [h, w]."""
-    image = np.zeros(size[::-1], np.uint8)
-    cv2.fillPoly(image, [np.round(points * 16).astype(np.int32)], 1, cv2.LINE_8, 4)
-    return image.astype(bool)
+@dataclass(frozen=True, slots=True)
+class Zones:
+    """The parts of a face on the grid.
+
+    Attributes:
+        width: of the face, in cells.
+        pad: cells by which `oval` is larger than the grid on every side.
+        oval: bool [h + 2 pad, w + 2 pad], inside of the outline, also where the image ends.
+        inner: bool [h, w], eyes, nose and mouth: always replaced.
+        forehead: bool [h, w], above the brows, where hair and hats are.
+        jaw: bool [h, w], below the eyes, without the tip of the chin.
+        lips: bool [h, w], between the lips.
+    """
+
+    width: float
+    pad: int
+    oval: NDArray[np.bool_]
+    inner: NDArray[np.bool_]
+    forehead: NDArray[np.bool_]
+    jaw: NDArray[np.bool_]
+    lips: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, mesh: NDArray[np.float32], grid: Grid, topology: Topology) -> Zones:
+        """The zones of a mesh float32 [468, 3] in cells."""
+        xy = mesh[:, :2]
+        up = (xy[10] - xy[2]) * 0.04
+        width = max(float(np.hypot(*(xy[454] - xy[234]))), float(np.hypot(*(xy[152] - xy[10]))) / 2)
+        pad = int(2 * _BULK * width) + 2
+        wide = grid.size[0] + 2 * pad, grid.size[1] + 2 * pad
+        return cls(
+            max(width, 1.0),
+            pad,
+            _polygon(xy[topology.oval] + pad, wide),
+            _polygon(xy[_INNER], grid.size),
+            _polygon(np.concatenate([xy[_BROWS] + up * _LIFT, xy[_TOP] + 3 * up]), grid.size),
+            _polygon(xy[_JAW], grid.size),
+            _polygon(xy[topology.lips], grid.size),
+        )
+
+    def crop(self, padded: NDArray[_T]) -> NDArray[_T]:
+        """The grid's part of a padded array."""
+        return padded[self.pad : -self.pad, self.pad : -self.pad]
+
+    def masses(self, skin: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Large parts that are no skin and hang together with what lies outside of the face.
+
+        Opening by a disc; the lines of spectacles are too thin to survive it. bool [h, w].
+        """
+        other = ~self.oval
+        part = self.crop(other)
+        np.logical_or(part, ~skin, out=part)
+        radius = _BULK * self.width
+        core = cv2.distanceTransform(other.astype(np.uint8), cv2.DIST_L2, 3) > radius
+        near = cv2.distanceTransform((~core).astype(np.uint8), cv2.DIST_L2, 3) <= radius
+        return np.asarray(self.crop(near) & ~self.inner | self.forehead & ~skin)
+
+    def cut(
+        self,
+        source_skin: NDArray[np.bool_],
+        target_skin: NDArray[np.bool_],
+        unlike: NDArray[np.float32],
+        usable: NDArray[np.bool_],
+    ) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+        """Decide what is replaced.
+
+        Args:
+            source_skin: bool [h, w], skin on the warped source.
+            target_skin: bool [h, w], skin on the target.
+            unlike: float32 [h, w], levels by which the relit source differs from the target.
+            usable: bool [h, w], where the source has texture to give.
+
+        Returns:
+            The mask, float32 [h, w], 0–1; and, bool [h, w], the part of it where neither face has
+            skin to show (hair of the one, spectacles of the other): plain skin belongs there.
+        """
+        hair, other_hair = self.masses(target_skin), self.masses(source_skin)
+        line = cv2.dilate((~target_skin).astype(np.uint8), _disc(0.02 * self.width)) > 0
+        plain = other_hair & line & ~hair & ~self.forehead & self.crop(self.oval)
+        inside = cv2.distanceTransform(self.oval.astype(np.uint8), cv2.DIST_L2, 3)
+        ring = self.crop(inside) < _RING * self.width
+        edge = ring & self.jaw & ~self.inner & (unlike > _UNLIKE)
+        keep = ~hair & ~edge & usable & (~other_hair | plain)
+        keep = cv2.medianBlur(keep.astype(np.uint8), 5 if self.width > 80 else 3) > 0
+        soft = np.minimum(
+            self.crop(_soften(self.oval, _FEATHER * self.width)),
+            _soften(keep | ~self.crop(self.oval), _FEATHER_CUT * self.width),
+        )
+        return soft, plain
+
+    def without_mouth(self, soft: NDArray[np.float32]) -> NDArray[np.float32]:
+        """The mask less what lies between the lips, float32 [h, w]."""
+        return soft * (1 - _blur(self.lips.astype(np.float32), _FEATHER_MOUTH * self.width))
+
+    def rim(self, soft: NDArray[np.float32]) -> NDArray[np.float32]:
+        """How near to the edge of the mask each cell lies: 1 at it, 0 inside; float32 [h, w]."""
+        return np.asarray(2 * np.clip(1 - _blur(soft, _RIM * self.width), 0, 0.5), np.float32)
+
+    def plainness(self, plain: NDArray[np.bool_]) -> NDArray[np.float32]:
+        """How much of each cell is to be plain skin: the part grown by its feather, 0–1."""
+        return np.minimum(2 * _blur(plain.astype(np.float32), _FEATHER * self.width), np.float32(1))
 
 
-def forehead(shape: NDArray[np.float32], size: tuple[int, int]) -> NDArray[np.bool_]:
-    """The cells above the brows, where hair and hats are; bool [h, w]."""
-    up = (shape[10, :2] - shape[2, :2]) * 0.04
-    return polygon(np.concatenate([shape[_BROWS, :2] + up, shape[_TOP, :2] + 3 * up]), size)
-
-
-def skin(
-    image: NDArray[np.float32], points: NDArray[np.float32], limit: float = 3.0
-) -> NDArray[np.bool_]:
+def skin(image: NDArray[np.float32], mesh: NDArray[np.float32]) -> NDArray[np.bool_]:
     """The cells that have the colour of this face's cheeks and nose.
 
     Args:
         image: float32 [h, w, 3] RGB 0–255.
-        points: float32 [468, 2 or 3] the mesh in cells.
-        limit: distance in robust standard deviations.
+        mesh: float32 [468, 3] in cells.
+
+    Returns:
+        bool [h, w].
     """
     lab = cv2.cvtColor(np.clip(image, 0, 255).astype(np.uint8), cv2.COLOR_RGB2LAB)
     lab = cv2.blur(lab, (3, 3)).astype(np.float32)
-    height, width = image.shape[:2]
-    x, y = np.round(points[_SKIN, :2]).astype(int).T
-    inside = (x >= 0) & (y >= 0) & (x < width) & (y < height)
-    if inside.sum() < 3:
-        return np.ones(image.shape[:2], bool)
-    sample = lab[y[inside], x[inside]]
+    sample = lab[_cells_at(mesh[_SKIN], lab.shape)]
+    if len(sample) < 3:  # the face is hardly in the image
+        return np.ones(lab.shape[:2], bool)
     middle = np.median(sample, 0)
     deviation = 1.4826 * np.median(np.abs(sample - middle), 0)
-    scaled = (lab - middle) / np.maximum(deviation, (14, 5, 5))
-    return np.asarray((scaled**2).sum(2) < limit**2)
+    distance = (lab - middle) / np.maximum(deviation, _SPREAD)
+    return np.asarray((distance**2).sum(2) < _LIMIT**2)
 
 
-def soften(mask: NDArray[np.bool_], sigma: float) -> NDArray[np.float32]:
-    """Erode and feather: 0 at the outline, 1 from about two sigma inside; float32 [h, w]."""
-    blurred = cv2.GaussianBlur(
-        mask.astype(np.float32), (0, 0), sigma, borderType=cv2.BORDER_REPLICATE
-    )
-    return np.clip((blurred - 0.5) * 2.1, 0, 1)
+def covered(seen: NDArray[np.bool_], mesh: NDArray[np.float32]) -> float:
+    """The share of a face's bare points, 0–1, at which no skin is seen; see `skin`."""
+    points = seen[_cells_at(mesh[_BARE], seen.shape)]
+    return float(1 - points.mean()) if points.size else 0.0
+
+
+def _cells_at(
+    points: NDArray[np.float32], shape: tuple[int, ...]
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Row and column of the points that lie on the grid."""
+    x, y = np.round(points[:, :2]).astype(np.intp).T
+    on = (x >= 0) & (y >= 0) & (x < shape[1]) & (y < shape[0])
+    return y[on], x[on]
+
+
+def _polygon(points: NDArray[np.float32], size: tuple[int, int]) -> NDArray[np.bool_]:
+    """The cells inside of a closed outline float32 [n, 2]; bool [h, w]."""
+    image = np.zeros(size[::-1], np.uint8)
+    cv2.fillPoly(image, [np.round(points * (1 << SHIFT)).astype(np.int32)], 1, cv2.LINE_8, SHIFT)
+    return image.astype(bool)
+
+
+def _disc(radius: float) -> NDArray[np.uint8]:
+    side = 2 * max(1, round(radius)) + 1
+    return np.asarray(cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (side, side)), np.uint8)
+
+
+def _soften(mask: NDArray[np.bool_], sigma: float) -> NDArray[np.float32]:
+    """Erode and feather: 0 at the edge, 1 from about two sigma inside; same shape, float32."""
+    blurred = _blur(mask.astype(np.float32), sigma)
+    return np.asarray(np.clip((blurred - 0.5) * 2.1, 0, 1), np.float32)
+
+
+def _blur(image: NDArray[np.float32], sigma: float) -> NDArray[np.float32]:
+    sigma = max(sigma, 0.3)
+    blurred = cv2.GaussianBlur(image, (0, 0), sigma, borderType=cv2.BORDER_REPLICATE)
+    return np.asarray(blurred, np.float32)

@@ -1,7 +1,6 @@
-"""The embedded swap: the source's skin on the target's mesh, in the target's light.
+"""The embedded swap: the source's skin and build on the target's head, in the target's light.
 
-No network and no synthesis: every texture comes from the source photo. The head's outline, hair and
-light stay the target's.
+No network: every texture comes from the source photo, the outline, hair and light from the target.
 """
 
 from __future__ import annotations
@@ -11,22 +10,36 @@ from typing import TYPE_CHECKING
 import cv2
 import numpy as np
 
-from function.faces.swappers import colour, mask, warp
+from function.caution import Caution
+from function.faces.swappers import mask, shape
+from function.faces.swappers.colour import Light
+from function.faces.swappers.grain import Grain, roughness
+from function.faces.swappers.warp import Grid, Warp
 from function.faces.topology import Topology
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from function.caution import Caution
     from function.faces.face import Face
     from function.faces.swappers.protocol import Source
 
-_CELLS = 160
-_SHRINK = 1.7
+_CELLS = 160  # of the long side of the grid
+_SHRINK = 1.7  # sources this much larger than the target are shrunk before they are sampled
+_WIDE, _NEAR = 0.16, 0.08  # sigmas of the light in face widths: inside, and close to the edge
+_SHARPER = 1.6  # a source this much rougher than the target is softened
+_OWN_MOUTH = (
+    0.05  # by this much more open (widths of the mouth) the target keeps its mouth's inside
+)
+
+_TURNED, _TURNED_APART = 40.0, 35.0  # degrees
+_FEW_PIXELS = 0.4  # size of the source's face over the target's
+_COVERED = 0.25  # share of bare skin that is hidden
 
 
 class MeshSwapper:
     """Swaps faces by warping the mesh.
+
+    Holds nothing that a swap changes, so that threads can share it.
 
     Args:
         topology: of the mesh; the embedded one if not given.
@@ -34,6 +47,7 @@ class MeshSwapper:
 
     def __init__(self, topology: Topology | None = None) -> None:
         self._topology = topology or Topology.load()
+        self._grain = Grain()
 
     def swap(
         self, canvas: NDArray[np.uint8], target: Face, source: Source, *, gray: bool
@@ -41,73 +55,111 @@ class MeshSwapper:
         """See `Swapper.swap`."""
         box = target.box
         left, top = max(int(box.left), 0), max(int(box.top), 0)
-        region = canvas[top : int(box.bottom), left : int(box.right)]
+        region = canvas[top : max(int(box.bottom), 0), left : max(int(box.right), 0)]
         height, width = region.shape[:2]
         if min(height, width) < 2:
             return ()
-        grid = warp.Grid.over(width, height, _CELLS)
-        mesh = target.mesh - np.array([left, top, 0], np.float32)
-        cells = np.column_stack([grid.cells(mesh[:, :2]), mesh[:, 2] / grid.step[0]])
+        grid = Grid.over(width, height, _CELLS)
+        place = target.mesh - np.array([left, top, 0], np.float32)
         texture, points = _texture(source, target, gray)
-        fitted = warp.fit(cells, points, grid, self._topology)
-        warped = _sample(texture, fitted.maps, (width, height))
-        small = cv2.resize(warped, grid.size, interpolation=cv2.INTER_AREA).astype(np.float32)
-        under = cv2.resize(region, grid.size, interpolation=cv2.INTER_AREA).astype(np.float32)
-        face = float(np.ptp(cells[:, 0]))
-        hard = mask.polygon(cells[self._topology.oval, :2], grid.size) & fitted.usable
-        above = mask.forehead(cells, grid.size)
-        hard &= ~above | (mask.skin(small, cells) & mask.skin(under, cells))
-        soft = mask.soften(hard, 0.035 * face)
-        gain, offset = colour.transfer(small, under, soft, 0.16 * face)
-        _blend(region, warped, soft, gain, offset)
-        return ()
+
+        keep_mouth = shape.opening(place) > shape.opening(points) + _OWN_MOUTH
+        mesh = grid.place(shape.blend(points, place, self._topology, keep_mouth))
+        warp = Warp.fit(mesh, points, grid, self._topology)
+        drawn = warp.sample(texture, (width, height))
+        small, under = grid.shrink(drawn), grid.shrink(region)
+
+        zones = mask.Zones.of(mesh, grid, self._topology)
+        was = grid.place(place)
+        skin = mask.skin(small, mesh), mask.skin(under, was)
+        oval = zones.crop(zones.oval)
+        usable = warp.usable & warp.inside(texture.shape[1], texture.shape[0])
+        visible = skin[0] & oval & usable, skin[1] & oval
+        near = Light.of(small, under, visible, _NEAR * zones.width)
+        soft, plain = zones.cut(*skin, near.differs(small, under), usable)
+        wide = Light.of(small, under, visible, _WIDE * zones.width)
+        light = wide.toward(near, zones.rim(soft))
+        gain, offset = light.correction(small, under, soft * visible[0] * visible[1])
+        if keep_mouth:
+            soft = zones.without_mouth(soft)
+        detail = 1 - zones.plainness(plain)[..., None]
+        gain, offset = gain * detail, near.target + detail * (offset - near.target)
+        drawn, noise = self._fit_sharpness(drawn, region)
+        _blend(region, drawn, (gain, offset), soft, noise)
+        if gray:
+            region[..., 1:] = region[..., :1]
+        return _cautions(
+            target, source, max(mask.covered(skin[0], mesh), mask.covered(skin[1], was))
+        )
+
+    def _fit_sharpness(
+        self, drawn: NDArray[np.uint8], region: NDArray[np.uint8]
+    ) -> tuple[NDArray[np.uint8], NDArray[np.float32] | None]:
+        """Soften a face that is too sharp for the target; make the noise that a soft one lacks."""
+        height, width = region.shape[:2]
+        middle = slice(height // 3, -(-height * 5 // 6)), slice(width // 4, -(-width * 3 // 4))
+        have, want = roughness(drawn[middle]), roughness(region[middle])
+        if have > _SHARPER * want:
+            return np.asarray(cv2.GaussianBlur(drawn, (0, 0), 0.6), np.uint8), None
+        return drawn, self._grain.missing(have, want, (width, height))
 
 
 def _texture(
     source: Source, target: Face, gray: bool
 ) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
-    """The source's pixels around its face, shrunk when much larger than needed, and its mesh there."""
+    """The source's pixels around its face, not much larger than needed, and its mesh in them."""
     pixels, mesh = source.picture.pixels, source.face.mesh
-    size = np.ptp(mesh[:, :2], 0).max()
-    margin = 0.05 * size + 2
+    margin = 0.05 * _extent(mesh) + 2
     height, width = pixels.shape[:2]
-    left, top = np.clip(np.floor(mesh[:, :2].min(0) - margin), 0, (width - 1, height - 1)).astype(
-        int
-    )
-    right, bottom = np.clip(np.ceil(mesh[:, :2].max(0) + margin), 1, (width, height)).astype(int)
-    part = pixels[top : max(bottom, top + 1), left : max(right, left + 1)]
+    last = width - 1, height - 1
+    left, top = np.clip(mesh[:, :2].min(0) - margin, 0, last).astype(int)
+    right, bottom = np.clip(mesh[:, :2].max(0) + margin, 0, last).astype(int) + 1
+    part = pixels[top:bottom, left:right]
     points = mesh - np.array([left, top, 0], np.float32)
-    ratio = size / max(float(np.ptp(target.mesh[:, :2], 0).max()), 1.0)
+    ratio = _extent(mesh) / _extent(target.mesh)
     if ratio > _SHRINK:
-        height, width = part.shape[:2]
-        new = max(1, round(width / ratio)), max(1, round(height / ratio))
-        part = cv2.resize(part, new, interpolation=cv2.INTER_AREA)
-        factor = np.array([new[0] / width, new[1] / height], np.float32)
-        points[:, :2] = (points[:, :2] + 0.5) * factor - 0.5
+        small = Grid.over(part.shape[1], part.shape[0], max(1, round(max(part.shape) / ratio)))
+        part = np.asarray(cv2.resize(part, small.size, interpolation=cv2.INTER_AREA), np.uint8)
+        points = small.place(points)
     if gray:
-        part = cv2.merge([cv2.cvtColor(part, cv2.COLOR_RGB2GRAY)] * 3)
+        part = np.asarray(
+            cv2.cvtColor(cv2.cvtColor(part, cv2.COLOR_RGB2GRAY), cv2.COLOR_GRAY2RGB), np.uint8
+        )
     return part, points
-
-
-def _sample(
-    texture: NDArray[np.uint8], maps: NDArray[np.float32], size: tuple[int, int]
-) -> NDArray[np.uint8]:
-    full = cv2.resize(maps, size, interpolation=cv2.INTER_LINEAR)
-    return np.asarray(
-        cv2.remap(texture, full, None, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE), np.uint8
-    )
 
 
 def _blend(
     region: NDArray[np.uint8],
-    warped: NDArray[np.uint8],
+    drawn: NDArray[np.uint8],
+    correction: tuple[NDArray[np.float32], NDArray[np.float32]],
     soft: NDArray[np.float32],
-    gain: NDArray[np.float32],
-    offset: NDArray[np.float32],
+    noise: NDArray[np.float32] | None,
 ) -> None:
-    """Put the corrected face on the region, in place."""
+    """Put the corrected face on the region, in place; uint8 [H, W, 3], the rest on the grid."""
     size = region.shape[1], region.shape[0]
-    keep = cv2.resize(1 - soft, size)[..., None]
-    scale = cv2.resize(gain * soft[..., None], size)
-    shift = cv2.resize(offset * soft[..., None], size)
-    region[:] = np.clip(region * keep + warped * scale + shift + 0.5, 0, 255)
+    weight = soft[..., None]
+    share = cv2.resize(soft, size)[..., None]
+    gain, offset = correction
+    mixed = drawn * cv2.resize(gain * weight, size) + cv2.resize(offset * weight, size)
+    mixed += region * (1 - share)
+    if noise is not None:
+        mixed += share * noise[..., None]
+    region[:] = np.clip(mixed + 0.5, 0, 255)
+
+
+def _cautions(target: Face, source: Source, covered: float) -> tuple[Caution, ...]:
+    """What may look wrong; `covered`: share of bare skin hidden on the worse face."""
+    yaws = target.pose.yaw, source.face.pose.yaw
+    found = []
+    if max(map(abs, yaws)) > _TURNED or abs(yaws[0] - yaws[1]) > _TURNED_APART:
+        found.append(Caution.EXTREME_POSE)
+    if _extent(source.face.mesh) < _FEW_PIXELS * _extent(target.mesh):
+        found.append(Caution.LOW_RESOLUTION_SOURCE)
+    if covered > _COVERED:
+        found.append(Caution.OCCLUDED)
+    return tuple(found)
+
+
+def _extent(mesh: NDArray[np.float32]) -> float:
+    """The long side of the mesh's bounding box in pixels."""
+    return max(float(np.ptp(mesh[:, :2], 0).max()), 1.0)

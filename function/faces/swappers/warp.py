@@ -1,4 +1,4 @@
-"""Piecewise-affine warp between two meshes as one dense map: no loop over pixels, one `cv2.remap`."""
+"""Piecewise-affine warp between two meshes as one dense map, for a single `cv2.remap`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 _STRETCH = 2.6
 """A triangle stretched this much more than the usual one shows smears instead of skin."""
-_SHIFT = 4  # fractional bits of the polygon corners
+_FAR = 1e5  # keeps fixed-point corners inside of an int32
+SHIFT = 4
+"""Fractional bits of polygon corners handed to OpenCV."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +39,17 @@ class Grid:
         size = max(1, round(width * scale)), max(1, round(height * scale))
         return cls(size, (width / size[0], height / size[1]))
 
-    def cells(self, points: NDArray[np.floating]) -> NDArray[np.float32]:
-        """Region pixels (x, y) → cells. Pixel and cell centres are whole numbers."""
-        return ((points + 0.5) / self.step - 0.5).astype(np.float32)
+    def place(self, mesh: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Mesh points float [n, 3] from region pixels to cells (centres are whole numbers)."""
+        x, y = self.step
+        return np.column_stack(
+            [(mesh[:, 0] + 0.5) / x - 0.5, (mesh[:, 1] + 0.5) / y - 0.5, mesh[:, 2] / x]
+        ).astype(np.float32)
+
+    def shrink(self, image: NDArray[np.uint8]) -> NDArray[np.float32]:
+        """An image of the region, uint8 [H, W, 3], averaged over each cell: float32 [h, w, 3]."""
+        small = cv2.resize(image, self.size, interpolation=cv2.INTER_AREA)
+        return np.asarray(small, np.float32)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,60 +57,85 @@ class Warp:
     """Where each cell of the grid finds its texture.
 
     Attributes:
-        maps: float32 [h, w, 2], (x, y) in source pixels. Outside the mesh: the affine map that fits
-            the whole mesh best.
-        usable: bool [h, w], cells inside triangles that show real source skin.
+        maps: float32 [h, w, 2], (x, y) in source pixels. Outside of the mesh: the affine map that
+            fits the whole mesh best.
+        usable: bool [h, w], cells outside of the mesh or in triangles that show real source skin.
     """
 
     maps: NDArray[np.float32]
     usable: NDArray[np.bool_]
 
+    @classmethod
+    def fit(
+        cls,
+        mesh: NDArray[np.float32],
+        source: NDArray[np.float32],
+        grid: Grid,
+        topology: Topology,
+    ) -> Warp:
+        """The map from the grid to the source that takes every triangle onto its counterpart.
 
-def fit(
-    shape: NDArray[np.float32], source: NDArray[np.float32], grid: Grid, topology: Topology
-) -> Warp:
-    """The map from the grid to the source that takes every mesh triangle onto its counterpart.
+        Args:
+            mesh: float32 [468, 3], where the points shall lie, in cells; z only orders them.
+            source: float32 [468, 3], the source's points in source pixels.
+            grid: the raster.
+            topology: triangles.
+        """
+        corners = mesh[topology.triangles].astype(np.float64)
+        to, at = corners[:, :, :2], source[topology.triangles][:, :, :2].astype(np.float64)
+        linear, facing = _linear(to, at)
+        shift = at[:, 0] - np.einsum("nij,nj->ni", linear, to[:, 0])
+        square = np.column_stack([mesh[:, :2], np.ones(len(mesh))])
+        whole, *_ = np.linalg.lstsq(square, source[:, :2])
+        rows = np.concatenate([whole.T[None], np.concatenate([linear, shift[..., None]], 2)])
+        good = np.concatenate([[True], topology.soft | (_spread(linear) & facing)])
 
-    Args:
-        shape: float32 [468, 3], where the points shall lie, in cells; z only orders them.
-        source: float32 [468, 3], the source's points in source pixels.
-        grid: the raster.
-        topology: triangles.
-    """
-    to = shape[topology.triangles][:, :, :2].astype(np.float64)
-    at = source[topology.triangles][:, :, :2].astype(np.float64)
-    linear, area = _linear(to, at)
-    shift = at[:, 0] - np.einsum("nij,nj->ni", linear, to[:, 0])
-    rows = np.concatenate([linear, shift[:, :, None]], 2)
-    index = _paint(to, shape[topology.triangles][:, :, 2].mean(1), grid.size)
+        index = _paint(to, corners[:, :, 2].mean(1), grid.size)
+        table = rows.astype(np.float32)[index]
+        xs = np.arange(grid.size[0], dtype=np.float32)[None, :, None]
+        ys = np.arange(grid.size[1], dtype=np.float32)[:, None, None]
+        maps = table[..., 0] * xs + table[..., 1] * ys + table[..., 2]
+        return cls(maps, good[index])
 
-    whole, *_ = np.linalg.lstsq(np.column_stack([shape[:, :2], np.ones(len(shape))]), source[:, :2])
-    table = np.concatenate([whole.T[None], rows]).astype(np.float32)[index]
-    xs, ys = np.arange(grid.size[0], dtype=np.float32), np.arange(grid.size[1], dtype=np.float32)
-    maps = table[..., 0] * xs[None, :, None] + table[..., 1] * ys[:, None, None] + table[..., 2]
-    good = np.concatenate([[False], topology.soft | (_spread(linear) & (area > 0))])
-    return Warp(np.ascontiguousarray(maps), good[index])
+    def inside(self, width: int, height: int) -> NDArray[np.bool_]:
+        """The cells whose texture lies inside a source of that size; bool [h, w]."""
+        x, y = self.maps[..., 0], self.maps[..., 1]
+        return np.asarray((x >= -0.5) & (y >= -0.5) & (x < width - 0.5) & (y < height - 0.5))
+
+    def sample(self, texture: NDArray[np.uint8], size: tuple[int, int]) -> NDArray[np.uint8]:
+        """The texture uint8 [H, W, 3] drawn on the region, `size` (width, height) pixels."""
+        maps = cv2.resize(self.maps, size, interpolation=cv2.INTER_LINEAR)
+        enlarged = _scale(self.maps) * self.maps.shape[1] < size[0]
+        how = cv2.INTER_CUBIC if enlarged else cv2.INTER_LINEAR
+        x, y = cv2.split(maps)
+        return np.asarray(cv2.remap(texture, x, y, how, borderMode=cv2.BORDER_REPLICATE), np.uint8)
+
+
+def _scale(maps: NDArray[np.float32]) -> float:
+    """Source pixels per cell along the middle row."""
+    row = maps[maps.shape[0] // 2]
+    return float(np.linalg.norm(row[-1] - row[0])) / max(len(row) - 1, 1)
 
 
 def _linear(
     to: NDArray[np.float64], at: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The 2×2 parts of the affine maps `to` → `at`, and the signed areas (×2) of `at`."""
+) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """The 2×2 parts of the affine maps `to` → `at`, and which triangles of `at` face the camera."""
     a, b = to[:, 1] - to[:, 0], to[:, 2] - to[:, 0]
     u, v = at[:, 1] - at[:, 0], at[:, 2] - at[:, 0]
     det = a[:, 0] * b[:, 1] - a[:, 1] * b[:, 0]
     det = np.where(np.abs(det) < 1e-3, np.copysign(1e-3, det), det)
     inverse = np.stack([b[:, 1], -b[:, 0], -a[:, 1], a[:, 0]], 1).reshape(-1, 2, 2)
     linear = np.stack([u, v], 2) @ (inverse / det[:, None, None])
-    return linear, u[:, 0] * v[:, 1] - u[:, 1] * v[:, 0]
+    return linear, u[:, 0] * v[:, 1] - u[:, 1] * v[:, 0] > 0
 
 
 def _spread(linear: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Which maps do not stretch: smallest singular value not far below the usual scale."""
-    det = np.abs(np.linalg.det(linear))
+    """Which maps do not smear: their smallest singular value is not far below the usual scale."""
+    det = np.linalg.det(linear)
     square = (linear**2).sum((1, 2))
     smallest = np.sqrt(np.maximum(square - np.sqrt(np.maximum(square**2 - 4 * det**2, 0)), 0) / 2)
-    return np.asarray(smallest * _STRETCH > np.median(np.sqrt(det)))
+    return np.asarray(smallest * _STRETCH > np.median(np.sqrt(np.abs(det))))
 
 
 def _paint(
@@ -108,7 +143,7 @@ def _paint(
 ) -> NDArray[np.int32]:
     """Which triangle (1-based, 0 = none) each cell shows; the nearest is painted last."""
     index = np.zeros(size[::-1], np.int32)
-    fixed = np.round(np.clip(corners, -1e5, 1e5) * (1 << _SHIFT)).astype(np.int32)
+    fixed = np.round(np.clip(corners, -_FAR, _FAR) * (1 << SHIFT)).astype(np.int32)
     for k in np.argsort(-depth, kind="stable").tolist():
-        cv2.fillConvexPoly(index, fixed[k], k + 1, cv2.LINE_8, _SHIFT)
+        cv2.fillConvexPoly(index, fixed[k], k + 1, cv2.LINE_8, SHIFT)
     return index
