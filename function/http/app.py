@@ -52,6 +52,7 @@ def build(
             web.get("/warmup", probes.timeline),
             web.post("/warmup", probes.warm),
             web.get("/metrics", probes.scrape),
+            web.get("/openapi.json", static.openapi),
             web.get("/", static.index),
             web.get("/page/{file}", static.named),
             web.get("/samples/{file}", static.named),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -12,7 +11,7 @@ from function import report
 from function.faces.select import Selection, Way
 from function.http import accept, answers, fields
 from function.http.edge import exchange_of
-from function.http.fields import JSON, Photos, Text
+from function.http.fields import JSON, Photos, Value
 from function.images.encode import FORMATS
 from function.problems import Problem
 from function.service import SwapOrder
@@ -31,15 +30,29 @@ SWAP: Table = {
     "source": Photos("Photos of the person to put in.", most=8, required=True),
     "target": Photos("The photo to change.", required=True),
     "like": Photos("A photo of the person to replace; goes with `faces=like`."),
-    "faces": Text("Which faces of the target: all, largest, index:0,2 or like."),
-    "format": Text("The format of the result; by default the target's own where possible."),
-    "quality": Text("1 to 100, for formats that lose quality.", number=True),
-    "image": Text("Whether a JSON answer has the image: base64 or none."),
+    "faces": Value(
+        "Which faces of the target; indices are those of `/v1/faces`, from 0, from the left.",
+        {
+            "type": "string",
+            "pattern": "^(all|largest|like|index:[0-9]{1,6}(,[0-9]{1,6})*)$",
+            "default": "all",
+        },
+    ),
+    "format": Value(
+        "The format of the result; by default the target's own where possible, else PNG.",
+        {"type": "string", "enum": list(FORMATS)},
+    ),
+    "quality": Value(
+        "Of the result, where the format loses quality.",
+        {"type": "integer", "minimum": 1, "maximum": 100},
+    ),
+    "image": Value(
+        "Whether a JSON answer has the image.",
+        {"type": "string", "enum": ["base64", "none"], "default": "base64"},
+    ),
 }
 FACES: Table = {"image": Photos("The photo to look at.", required=True)}
-IMAGE_IN_JSON = ("base64", "none")
 
-_WHOLE = re.compile(r"[0-9]{1,9}")
 _FORMAT_OF = {each.media_type: name for name, each in FORMATS.items()}
 
 
@@ -57,12 +70,12 @@ class Calls:
         self._check_ready()
         form = await fields.read(request, SWAP, self.limits, self.fetch)
         order = _order(form)
-        inline = _one_of(form, "image", IMAGE_IN_JSON) == "base64"
         kind, order = _negotiate(request, order)
         exchange = exchange_of(request)
         result = await self.service.swap(order, exchange.trace)
         exchange.warnings = tuple(result.cautions)
         if kind == JSON:
+            inline = form.values.get("image") != "none"
             told = report.of_swap(result, exchange.trace, image=inline)
             answer = answers.plain({"request_id": exchange.request_id} | told)
         else:
@@ -99,7 +112,7 @@ def not_ready(replica: Replica) -> Problem:
 
 
 def _order(form: Form) -> SwapOrder:
-    selection = Selection.parse(form.texts.get("faces", Way.ALL))
+    selection = Selection.parse(form.values.get("faces", Way.ALL))
     like = form.photos.get("like", (None,))[0]
     if like and selection.way is not Way.LIKE:
         raise Problem(
@@ -115,28 +128,9 @@ def _order(form: Form) -> SwapOrder:
         target=form.photos["target"][0],
         faces=selection,
         like=like,
-        format=_one_of(form, "format", (None, *FORMATS)),
-        quality=_quality(form.texts.get("quality")),
+        format=form.values.get("format"),
+        quality=form.values.get("quality"),
     )
-
-
-def _one_of(form: Form, name: str, values: tuple[str | None, ...]) -> str | None:
-    """A field with a fixed set of values; the first is the default."""
-    value = form.texts.get(name, values[0])
-    if value not in values:
-        known = [each for each in values if each]
-        raise Problem(
-            "bad_value", f"`{name}` is one of {', '.join(known)}.", field=name, allowed=known
-        )
-    return value
-
-
-def _quality(text: str | None) -> int | None:
-    if text is None:
-        return None
-    if not _WHOLE.fullmatch(text) or not 1 <= int(text) <= 100:
-        raise Problem("bad_value", "`quality` is a whole number from 1 to 100.", field="quality")
-    return int(text)
 
 
 def _negotiate(request: Request, order: SwapOrder) -> tuple[str, SwapOrder]:

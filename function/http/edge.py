@@ -117,7 +117,7 @@ class Edge:
         self, exchange: Exchange, request: BaseRequest, error: BaseException | None
     ) -> web.Response:
         if isinstance(error, web.HTTPNotFound):
-            error = Problem("not_found", f"There is nothing at {request.path}.")
+            error = Problem("not_found", f"There is nothing at {request.path[:200]}.")
         elif isinstance(error, web.HTTPException) and error.status < 500:
             error = Problem("bad_request", "The request cannot be handled.")
         elif not isinstance(error, Problem):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import re
 from dataclasses import dataclass, field
 from email.message import Message
 from typing import TYPE_CHECKING, Any
@@ -29,6 +30,10 @@ if TYPE_CHECKING:
 MULTIPART = "multipart/form-data"
 JSON = "application/json"
 
+_WHOLE = re.compile(r"-?[0-9]{1,9}")
+_MAX_STRINGS = 512
+_MAX_STRUCTURE = 64 * 1024  # bytes outside of strings, white space included
+
 
 @dataclass(frozen=True, slots=True)
 class Photos:
@@ -46,14 +51,20 @@ class Photos:
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
-    """A field of text; `number` ones are integers in JSON."""
+class Value:
+    """A field of text, or of a whole number.
+
+    Attributes:
+        about: what the field is for.
+        schema: JSON Schema of it: a string, perhaps with an `enum`, or an integer with `minimum`
+            and `maximum`.
+    """
 
     about: str
-    number: bool = False
+    schema: Mapping[str, Any]
 
 
-Table = dict[str, Photos | Text]
+Table = dict[str, Photos | Value]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +72,7 @@ class Form:
     """The fields of one request: everything is of the right kind and number, nothing is unknown."""
 
     photos: dict[str, tuple[Upload, ...]] = field(default_factory=dict)
-    texts: dict[str, str] = field(default_factory=dict)
+    values: dict[str, Any] = field(default_factory=dict)
 
 
 async def read(request: Request, table: Table, limits: Limits, fetch: Fetch) -> Form:
@@ -77,11 +88,11 @@ async def read(request: Request, table: Table, limits: Limits, fetch: Fetch) -> 
         Problem: everything that can be wrong with it.
     """
     no_query(request)
-    media_type, parameters = _content_type(request)
+    media_type, boundary = _content_type(request)
     data = await body.read(request, limits)
     with exchange_of(request).trace.span("parse"):
         if media_type == MULTIPART:
-            found = _from_multipart(data, parameters.get("boundary", ""), table)
+            found = _from_multipart(data, boundary, table)
         else:
             found = await _from_json(data, table, fetch)
     for name, spec in table.items():
@@ -106,12 +117,12 @@ def no_query(request: Request, known: Iterable[str] = ()) -> None:
             )
 
 
-def _content_type(request: Request) -> tuple[str, dict[str, str]]:
+def _content_type(request: Request) -> tuple[str, str]:
+    """The media type of the body, and its boundary, if it has one."""
     headers = Message()
     headers["Content-Type"] = request.headers.get(hdrs.CONTENT_TYPE, "")
-    parameters = {key.lower(): value for key, value in headers.get_params([])[1:]}
-    media_type = request.headers.get(hdrs.CONTENT_TYPE, "").partition(";")[0].strip().lower()
-    charset = parameters.get("charset", "utf-8").lower()
+    media_type = headers.get_content_type()
+    charset = headers.get_content_charset("utf-8")
     if media_type not in {MULTIPART, JSON} or charset not in {"utf-8", "utf8", "us-ascii"}:
         raise Problem(
             "unsupported_media_type",
@@ -119,12 +130,12 @@ def _content_type(request: Request) -> tuple[str, dict[str, str]]:
             headers={"Accept-Post": f"{MULTIPART}, {JSON}"},
             hint=f"Send {MULTIPART} (curl -F source=@a.jpg -F target=@b.jpg) or {JSON}.",
         )
-    return media_type, parameters
+    return media_type, headers.get_boundary("")
 
 
 def _from_multipart(data: bytes, boundary: str, table: Table) -> Form:
     photos: dict[str, tuple[Upload, ...]] = {}
-    texts: dict[str, str] = {}
+    values: dict[str, Any] = {}
     for part in form.parse(data, boundary):
         name = part.name
         spec = _spec(table, name)
@@ -141,15 +152,17 @@ def _from_multipart(data: bytes, boundary: str, table: Table) -> Form:
         else:
             if part.file_name is not None:
                 raise Problem("bad_value", f"`{name}` has to be text, not a file.", field=name)
-            if name in texts:
+            if name in values:
                 raise Problem("bad_value", f"`{name}` is given more than once.", field=name)
-            texts[name] = _text(part.data, name)
-    return Form(photos, texts)
+            text = _text(part.data, name)
+            is_number = spec.schema["type"] == "integer" and _WHOLE.fullmatch(text)
+            values[name] = _checked(int(text) if is_number else text, spec, name)
+    return Form(photos, values)
 
 
 async def _from_json(data: bytes, table: Table, fetch: Fetch) -> Form:
     photos: dict[str, tuple[Upload, ...]] = {}
-    texts: dict[str, str] = {}
+    values: dict[str, Any] = {}
     for name, value in _object(data).items():
         spec = _spec(table, name)
         if isinstance(spec, Photos):
@@ -159,23 +172,21 @@ async def _from_json(data: bytes, table: Table, fetch: Fetch) -> Form:
                 raise Problem("bad_value", f"`{name}` has to be a URI{several}.", field=name)
             _check_count(name, spec, len(uris))
             photos[name] = tuple([_upload(await fetch(uri, name)) for uri in uris])
-        elif type(value) is not (int if spec.number else str):
-            kind = "a whole number" if spec.number else "a string"
-            raise Problem("bad_value", f"`{name}` has to be {kind}.", field=name)
         else:
-            texts[name] = str(value)
-    return Form(photos, texts)
+            values[name] = _checked(value, spec, name)
+    return Form(photos, values)
 
 
-def _spec(table: Table, name: str) -> Photos | Text:
+def _spec(table: Table, name: str) -> Photos | Value:
     if spec := table.get(name):
         return spec
+    name = name[:80]
     near = difflib.get_close_matches(name, table, 1)
     known = ", ".join(f"`{each}`" for each in table)
     raise Problem(
         "unknown_field",
-        f"There is no field `{name[:80]}`.",
-        field=name[:80],
+        f"There is no field `{name}`.",
+        field=name,
         hint=f"Did you mean `{near[0]}`?" if near else f"The fields are {known}.",
     )
 
@@ -193,6 +204,24 @@ def _upload(upload: Upload) -> Upload:
     return upload
 
 
+def _checked(value: object, spec: Value, name: str) -> object:
+    """The value, when it is one that the field can have."""
+    schema = spec.schema
+    if schema["type"] == "integer":
+        least, most = schema["minimum"], schema["maximum"]
+        if type(value) is not int or not least <= value <= most:
+            raise Problem(
+                "bad_value", f"`{name}` is a whole number from {least} to {most}.", field=name
+            )
+    elif not isinstance(value, str):
+        raise Problem("bad_value", f"`{name}` has to be a string.", field=name)
+    elif value not in (allowed := schema.get("enum", [value])):
+        raise Problem(
+            "bad_value", f"`{name}` is one of {', '.join(allowed)}.", field=name, allowed=allowed
+        )
+    return value
+
+
 def _text(data: bytes, name: str) -> str:
     try:
         return data.decode()
@@ -204,9 +233,11 @@ def _object(data: bytes) -> Mapping[str, Any]:
     """The JSON object in a body.
 
     Raises:
-        Problem: it is not UTF-8, not JSON (NaN is not), no object, nested without end, or names a
-            member twice.
+        Problem: it is not UTF-8, not JSON (NaN is not), no object, names a member twice, or has
+            more structure than any request: thousands of values take far more memory than bytes.
     """
+    if not _simple(data):
+        raise Problem("bad_request", "The JSON has far more members than a request can have.")
     try:
         value = json.loads(data.decode(), object_pairs_hook=_unique, parse_constant=_no_constant)
     except (ValueError, RecursionError):
@@ -214,6 +245,19 @@ def _object(data: bytes) -> Mapping[str, Any]:
     if not isinstance(value, dict):
         raise Problem("bad_request", "The body is JSON, but not an object.")
     return value
+
+
+def _simple(data: bytes) -> bool:
+    """Whether a JSON text is little more than a few strings; looks only at its quotes."""
+    outside = at = 0
+    for _ in range(_MAX_STRINGS):
+        start = data.find(b'"', at)
+        end = data.find(b'"', start + 1)
+        if start < 0 or end < 0:
+            return outside + len(data) - at <= _MAX_STRUCTURE
+        outside += start - at
+        at = end + 1
+    return False
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -1,14 +1,21 @@
-"""The page and the sample photos: a few small files, kept in memory, found by exact name only."""
+"""What is always the same: the page, the sample photos and the OpenAPI document.
+
+They are a few small files, kept in memory and found by exact name only.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import json
 import mimetypes
 from dataclasses import dataclass
+from functools import cached_property
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from aiohttp import hdrs, web
+
+from function.http import openapi
 
 if TYPE_CHECKING:
     from aiohttp.web import Request, Response
@@ -43,24 +50,36 @@ class Static:
         """The page."""
         return self._serve(request, "/page/index.html")
 
+    async def openapi(self, request: Request) -> Response:
+        """The OpenAPI document."""
+        return _answer(request, self._openapi)
+
     async def named(self, request: Request) -> Response:
         """A file of the page, or a sample photo."""
         return self._serve(request, request.path)
 
     def _serve(self, request: Request, path: str) -> Response:
-        file = self._files.get(path)
-        if file is None:
-            raise web.HTTPNotFound
-        headers = {
-            hdrs.ETAG: f'"{file.etag}"',
-            hdrs.CACHE_CONTROL: "no-cache",
-            "Content-Security-Policy": CSP,
-            "Referrer-Policy": "no-referrer",
-        }
-        if any(tag.value in {file.etag, "*"} for tag in request.if_none_match or ()):
-            return web.Response(status=304, headers=headers)
-        headers[hdrs.CONTENT_TYPE] = file.media_type
-        return web.Response(body=file.body, headers=headers)
+        if file := self._files.get(path):
+            return _answer(request, file)
+        raise web.HTTPNotFound
+
+    @cached_property
+    def _openapi(self) -> File:
+        """Made when first asked for, not while the replica starts."""
+        return _file("openapi.json", json.dumps(openapi.document()).encode())
+
+
+def _answer(request: Request, file: File) -> Response:
+    headers = {
+        hdrs.ETAG: f'"{file.etag}"',
+        hdrs.CACHE_CONTROL: "no-cache",
+        "Content-Security-Policy": CSP,
+        "Referrer-Policy": "no-referrer",
+    }
+    if any(tag.value in {file.etag, "*"} for tag in request.if_none_match or ()):
+        return web.Response(status=304, headers=headers)
+    headers[hdrs.CONTENT_TYPE] = file.media_type
+    return web.Response(body=file.body, headers=headers)
 
 
 def _file(name: str, body: bytes) -> File:

@@ -1,0 +1,240 @@
+"""The OpenAPI 3.1 document, made from the tables that the code itself uses."""
+
+from __future__ import annotations
+
+import io
+from base64 import b64encode
+from http import HTTPStatus
+from typing import TYPE_CHECKING
+
+from PIL import Image
+
+from function import __version__
+from function.http import schemas
+from function.http.calls import FACES, SWAP
+from function.http.fields import JSON, MULTIPART, Photos
+from function.images.encode import FORMATS
+from function.problems import KINDS
+from function.service import sample
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from function.http.fields import Table, Value
+    from function.http.schemas import Schema
+
+_HERE = "http://localhost:8080"
+_CROPS = {"hopper": (106, 73, 420, 387), "collins": (128, 20, 324, 216)}
+
+
+def document() -> Schema:
+    """The whole document."""
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Ember",
+            "version": __version__,
+            "summary": "Puts the face of one photo onto the faces of another.",
+            "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+        },
+        "servers": [{"url": "/"}],
+        "tags": [
+            {"name": "faces", "description": "Swapping and finding faces."},
+            {"name": "replica", "description": "The life of one replica."},
+        ],
+        "paths": {"/v1/swap": {"post": _swap()}, "/v1/faces": {"post": _faces()}} | _probes(),
+        "components": {
+            "schemas": schemas.components(),
+            "headers": _headers(),
+            "responses": {
+                f"Problem{status}": _problem(status)
+                for status in sorted({kind.status for kind in KINDS.values()})
+            },
+        },
+    }
+
+
+def _swap() -> Schema:
+    hopper, collins = _tiny("hopper"), _tiny("collins")
+    choice = {"faces": "index:0", "format": "webp", "quality": 80}
+    return {
+        "operationId": "swap",
+        "summary": "Swap faces",
+        "description": "Answers the changed photo, or a report about it where `Accept` prefers "
+        "`application/json`. An image format that `Accept` names counts where the field `format` "
+        "is absent.",
+        "tags": ["faces"],
+        "requestBody": _body(
+            SWAP,
+            whole_photo={"source": hopper, "target": collins},
+            one_face={"source": [hopper], "target": collins, **choice},
+        ),
+        "responses": _responses(
+            {each.media_type: {} for each in FORMATS.values()}
+            | {JSON: {"schema": schemas.ref("Swap")}}
+        ),
+        "x-codeSamples": _shell(
+            f"curl -F source=@hopper.jpg -F target=@collins.jpg {_HERE}/v1/swap -o swapped.jpg",
+            f"curl -F source=@hopper.jpg -F target=@collins.jpg -F faces=largest -F image=none"
+            f" -H 'Accept: application/json' {_HERE}/v1/swap",
+        ),
+    }
+
+
+def _faces() -> Schema:
+    return {
+        "operationId": "findFaces",
+        "summary": "Find faces",
+        "description": "Lists the faces from left to right; a photo without any has an empty list.",
+        "tags": ["faces"],
+        "requestBody": _body(FACES, one_photo={"image": _tiny("hopper")}),
+        "responses": _responses({JSON: {"schema": schemas.ref("Faces")}}),
+        "x-codeSamples": _shell(f"curl -F image=@hopper.jpg {_HERE}/v1/faces"),
+    }
+
+
+def _probes() -> Schema:
+    force = {
+        "name": "force",
+        "in": "query",
+        "description": "Repeat the warm-up of a replica that is ready.",
+        "schema": {"type": "boolean", "default": False},
+    }
+    return {
+        "/healthz": {"get": _probe("isAlive", "Whether the process lives", "Alive")},
+        "/readyz": {"get": _probe("isReady", "Whether it takes traffic", "Readiness", 503)},
+        "/warmup": {
+            "get": _probe("warmUpTimeline", "How the warm-up went so far", "Timeline"),
+            "post": _probe("warmUp", "Warm up, and wait for it", "Timeline", 503)
+            | {"parameters": [force]},
+        },
+        "/metrics": {"get": _probe("metrics", "Metrics for Prometheus")},
+        "/openapi.json": {"get": _probe("description", "This document", "")},
+    }
+
+
+def _probe(operation: str, summary: str, schema: str | None = None, bad: int = 0) -> Schema:
+    """An operation without a body; `bad` is a status that has the same schema as 200."""
+    content: Schema = {"text/plain": {"schema": {"type": "string"}}}
+    if schema is not None:
+        content = {JSON: {"schema": schemas.ref(schema) if schema else {"type": "object"}}}
+    answers = {"200": {"description": "OK", "headers": _every(), "content": content}}
+    if bad:
+        later = _every() | {"Retry-After": _header("Retry-After")}
+        answers[str(bad)] = {"description": "Not now", "headers": later, "content": content}
+    return {
+        "operationId": operation,
+        "summary": summary,
+        "tags": ["replica"],
+        "responses": answers | _problems({"bad_request", "unknown_field", "internal"}),
+    }
+
+
+def _responses(content: Schema) -> Schema:
+    headers = _every() | {"Ember-Warnings": _header("Ember-Warnings")}
+    done = {"200": {"description": "Done", "headers": headers, "content": content}}
+    return done | _problems(KINDS.keys() - {"not_found", "method_not_allowed"})
+
+
+def _problems(codes: Iterable[str]) -> Schema:
+    statuses = sorted({KINDS[code].status for code in codes})
+    return {str(each): {"$ref": f"#/components/responses/Problem{each}"} for each in statuses}
+
+
+def _problem(status: int) -> Schema:
+    codes = [code for code, kind in KINDS.items() if kind.status == status]
+    special = {405: "Allow", 503: "Retry-After"}.get(status)
+    return {
+        "description": HTTPStatus(status).phrase,
+        "headers": _every() | ({special: _header(special)} if special else {}),
+        "content": {
+            "application/problem+json": {
+                "schema": {
+                    **schemas.ref("Problem"),
+                    "properties": {"status": {"const": status}, "code": {"enum": codes}},
+                }
+            }
+        },
+    }
+
+
+def _headers() -> Schema:
+    words: Schema = {"type": "string"}
+    required = {"required": True, "schema": words}
+    return {
+        "Server-Timing": {"description": "Milliseconds per stage, and `total`.", **required},
+        "Ember-Request-Id": {
+            "description": "The request's own Ember-Request-Id or X-Request-Id, or a new one.",
+            **required,
+        },
+        "Ember-Warnings": {"description": "Codes of warnings, if any.", "schema": words},
+        "Retry-After": {"description": "Seconds.", "required": True, "schema": {"type": "integer"}},
+        "Allow": {"description": "The methods that are possible.", **required},
+    }
+
+
+def _header(name: str) -> Schema:
+    return {"$ref": f"#/components/headers/{name}"}
+
+
+def _every() -> Schema:
+    return {name: _header(name) for name in ("Server-Timing", "Ember-Request-Id")}
+
+
+def _body(table: Table, **examples: Schema) -> Schema:
+    """A request body in both encodings; the examples are JSON."""
+    file = {"type": "string", "format": "binary"}
+    uri = {
+        "type": "string",
+        "pattern": "^data:",
+        "description": "A data: URI (RFC 2397), base64 or percent-encoded.",
+    }
+    return {
+        "required": True,
+        "content": {
+            MULTIPART: {
+                "schema": _fields(table, file, many_only=True),
+                "encoding": {
+                    name: {"contentType": "image/*"}
+                    for name, spec in table.items()
+                    if isinstance(spec, Photos)
+                },
+            },
+            JSON: {
+                "schema": _fields(table, uri, many_only=False),
+                "examples": {name: {"value": value} for name, value in examples.items()},
+            },
+        },
+    }
+
+
+def _fields(table: Table, photo: Schema, *, many_only: bool) -> Schema:
+    return {
+        "type": "object",
+        "properties": {name: _field(spec, photo, many_only) for name, spec in table.items()},
+        "required": [name for name, s in table.items() if isinstance(s, Photos) and s.required],
+        "additionalProperties": False,
+    }
+
+
+def _field(spec: Photos | Value, photo: Schema, many_only: bool) -> Schema:
+    about = {"description": spec.about}
+    if not isinstance(spec, Photos):
+        return about | dict(spec.schema)
+    if spec.most == 1:
+        return photo | about
+    several = {"type": "array", "items": photo, "minItems": 1, "maxItems": spec.most}
+    return about | (several if many_only else {"oneOf": [photo, several]})
+
+
+def _shell(*lines: str) -> list[Schema]:
+    """Commands that work in a folder with the sample photos."""
+    return [{"lang": "Shell", "source": line} for line in lines]
+
+
+def _tiny(name: str) -> str:
+    """A data: URI of the face on a sample photo, small enough for a document."""
+    out = io.BytesIO()
+    face = Image.open(io.BytesIO(sample(name))).crop(_CROPS[name]).resize((128, 128))
+    face.save(out, "JPEG", quality=60, optimize=True)
+    return f"data:image/jpeg;base64,{b64encode(out.getvalue()).decode()}"

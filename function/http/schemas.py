@@ -1,0 +1,149 @@
+"""JSON Schemas of everything that Ember answers, for the OpenAPI document.
+
+They are strict (no further members, all required), so that the tests see any drift.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from function.caution import Caution
+from function.problems import KINDS
+from warmup.phase import Phase
+
+Schema = dict[str, Any]
+
+
+def components() -> Schema:
+    """All schemas by name."""
+    face = {
+        "index": _integer("Its place from the left, from 0."),
+        "box": ref("Box"),
+        "score": _number("How sure the detector is.", minimum=0, maximum=1),
+        "found_by": _string("The search pass that found it: plain, padded, tiles, …"),
+        "points": {
+            "description": "Left eye, right eye, nose tip, left and right corner of the mouth, as "
+            "seen in the image: x and y in pixels.",
+            "type": "array",
+            "minItems": 5,
+            "maxItems": 5,
+            "items": {"type": "array", "minItems": 2, "maxItems": 2, "items": {"type": "number"}},
+        },
+        "pose": ref("Pose"),
+        "warnings": _list(ref("Warning")),
+    }
+    every = {
+        "request_id": _string("As in the header Ember-Request-Id."),
+        "width": _integer("Of the image after orientation, in pixels."),
+        "height": _integer("Of the image after orientation, in pixels."),
+    }
+    also = {"warnings": _list(ref("Warning")), "timings": _list(ref("Timing"))}
+    return {
+        "Swap": _object(
+            **every,
+            image={"oneOf": [ref("Image"), {"type": "null"}]},
+            source=_object(box=ref("Box"), pose=ref("Pose")),
+            faces=_list(ref("SwappedFace")),
+            **also,
+        ),
+        "Faces": _object(
+            **every, order={"const": "left_to_right"}, faces=_list(ref("Face")), **also
+        ),
+        "Face": _object(**face),
+        "SwappedFace": _object(**face, identity=ref("Identity")),
+        "Identity": _object(
+            before=_number("Distance of the original face to the source face."),
+            after=_number("Distance of the swapped face to the source face."),
+            kept=_number("Distance of the swapped face to the original face."),
+        ),
+        "Box": {
+            "description": "Whole pixels; right and bottom are exclusive.",
+            **_object(**{side: _integer() for side in ("left", "top", "right", "bottom")}),
+        },
+        "Pose": {
+            "description": "Degrees: the nose to the image's right, down; the head clockwise.",
+            **_object(**{angle: _number() for angle in ("yaw", "pitch", "roll")}),
+        },
+        "Image": _object(
+            media_type=_string(), base64={"type": "string", "contentEncoding": "base64"}
+        ),
+        "Timing": _object(
+            stage=_string("As in the header Server-Timing."),
+            start_ms=_number("From the beginning of the request."),
+            ms=_number(),
+        ),
+        "Warning": {
+            "description": "\n".join(f"- `{each}`: {each.meaning}" for each in Caution),
+            "type": "string",
+            "enum": [str(each) for each in Caution],
+        },
+        "Phase": {"type": "string", "enum": [str(phase) for phase in Phase]},
+        "Alive": _object(status={"const": "alive"}),
+        "Readiness": _object(
+            ready={"type": "boolean"},
+            phase=ref("Phase"),
+            waiting_for=_or_null(_string()),
+            models={
+                "description": "What really executes each model.",
+                "type": "object",
+                "additionalProperties": _string(),
+            },
+            last_error=_or_null(_string()),
+        ),
+        "Timeline": _object(
+            phase=ref("Phase"),
+            steps=_list(_object(phase=ref("Phase"), at_s=_number("Since the replica began."))),
+        ),
+        "Problem": {
+            "description": "RFC 9457. Some codes have more members, e.g. `field` or `limit`.",
+            **_object(
+                type=_string("urn:ember:problem:<code>"),
+                title=_string("The same for every problem of this code."),
+                status=_integer(),
+                detail=_string("What happened this time."),
+                instance=_string("urn:ember:request:<request id>"),
+                code={"type": "string", "enum": list(KINDS)},
+                request_id=_string("As in the header Ember-Request-Id."),
+                hint=_string("What can be done about it."),
+            ),
+            "additionalProperties": True,
+        },
+    }
+
+
+def ref(name: str) -> Schema:
+    """A reference to one of the schemas."""
+    return {"$ref": f"#/components/schemas/{name}"}
+
+
+def _object(**properties: Schema) -> Schema:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+def _list(items: Schema) -> Schema:
+    return {"type": "array", "items": items}
+
+
+def _or_null(schema: Schema) -> Schema:
+    return schema | {"type": [schema["type"], "null"]}
+
+
+def _string(description: str = "") -> Schema:
+    return {"type": "string"} | _described(description)
+
+
+def _integer(description: str = "") -> Schema:
+    return {"type": "integer"} | _described(description)
+
+
+def _number(description: str = "", **limits: float) -> Schema:
+    return {"type": "number", **limits} | _described(description)
+
+
+def _described(description: str) -> Schema:
+    return {"description": description} if description else {}
