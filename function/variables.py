@@ -127,19 +127,23 @@ def read(declared: type[Any], environ: Mapping[str, str]) -> list[Value]:
         SettingsError: naming every bad value and every variable with our prefix that is not known.
     """
     known = list(variables(declared))
-    ours = {name: text for name, text in environ.items() if not _of_the_platform(name, text)}
+    ours = {
+        name: text.strip()
+        for name, text in environ.items()
+        if text.strip() and not _of_the_platform(name, text)
+    }
     values: list[Value] = []
     problems: list[str] = []
     for item in known:
-        origin = next((name for name in (item.name, item.fallback) if name and ours.get(name)), "")
-        text = ours.get(origin, "").strip()
+        origin = next((name for name in (item.name, item.fallback) if name in ours), None)
+        text = ours[origin] if origin else ""
         try:
             value = item.reader.read(text) if origin else item.default
         except ValueError:
             given = HIDDEN if item.secret else repr(text)
             problems.append(f"{origin} is {given}; allowed: {item.reader.allowed}.")
         else:
-            values.append(Value(item, value, origin or None))
+            values.append(Value(item, value, origin))
     names = [item.name for item in known]
     unknown = sorted(name for name in ours if name.startswith(PREFIX) and name not in names)
     problems += [f"{name} is not a setting{_did_you_mean(name, names)}" for name in unknown]
@@ -175,11 +179,11 @@ def amount(least: int) -> Reader[int]:
     """A count of bytes or pixels: plain, or with k, M, G (×1000) or Ki, Mi, Gi (×1024), and B."""
 
     def parse(given: str) -> int:
-        match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)\s*([kKMG]?)(i?)B?", given)
+        match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)\s*(?:([kKMG])(i?))?B?", given)
         if not match:
             raise ValueError(given)
         number, power, binary = match.groups()
-        unit = (1024 if binary else 1000) ** " KMG".index(power.upper() or " ")
+        unit = (1024 if binary else 1000) ** " KMG".index((power or " ").upper())
         return int(_between(float(number) * unit, least, math.inf))
 
     return Reader(parse, f"a number from {least} on; 50M, 64MiB and 1.5G are numbers too")

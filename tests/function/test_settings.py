@@ -1,0 +1,86 @@
+"""The settings that Ember has."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from pathlib import Path
+
+import pytest
+
+import function
+from function.settings import Settings, load
+from function.variables import SettingsError, variables
+
+
+def test_an_empty_environment_gives_the_defaults():
+    assert load({}) == Settings()
+    assert (load({}).host, load({}).port) == ("127.0.0.1", 8080)
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "field", "value"),
+    [
+        ("EMBER_HOST", "0.0.0.0", "host", "0.0.0.0"),
+        ("EMBER_HOST", "::", "host", "::"),
+        ("EMBER_PORT", "9000", "port", 9000),
+        ("PORT", "9000", "port", 9000),
+        ("EMBER_MANIFEST", __file__, "manifest", Path(__file__)),
+        ("EMBER_THREADS", "4", "threads", 4),
+        ("EMBER_MAX_PIXELS", "12M", "max_pixels", 12_000_000),
+        ("EMBER_MAX_BODY_BYTES", "8MiB", "max_body_bytes", 8 * 1024**2),
+        ("EMBER_BODY_TIMEOUT_S", "2.5", "body_timeout_s", 2.5),
+        ("EMBER_DRAIN_GRACE_S", "0", "drain_grace_s", 0),
+        ("EMBER_DRAIN_TIMEOUT_S", "120", "drain_timeout_s", 120),
+        ("EMBER_LOG_FORMAT", "json", "log_format", "json"),
+        ("EMBER_LOG_LEVEL", "DEBUG", "log_level", "debug"),
+    ],
+)
+def test_each_variable_sets_its_value(name, given, field, value):
+    loaded = load({name: given})
+    assert getattr(loaded, field) == value
+    assert dataclasses.replace(loaded, **{field: getattr(Settings(), field)}) == Settings()
+
+
+@pytest.mark.parametrize(
+    ("name", "given"),
+    [
+        ("EMBER_HOST", "two words"),
+        ("EMBER_PORT", "65536"),
+        ("EMBER_PORT", "http"),
+        ("EMBER_MANIFEST", "/nowhere/models.toml"),
+        ("EMBER_THREADS", "0"),
+        ("EMBER_MAX_PIXELS", "0"),
+        ("EMBER_MAX_BODY_BYTES", "lots"),
+        ("EMBER_BODY_TIMEOUT_S", "-1"),
+        ("EMBER_DRAIN_GRACE_S", "soon"),
+        ("EMBER_DRAIN_TIMEOUT_S", "inf"),
+        ("EMBER_LOG_FORMAT", "xml"),
+        ("EMBER_LOG_LEVEL", "loud"),
+    ],
+)
+def test_each_variable_refuses_what_makes_no_sense(name, given):
+    with pytest.raises(SettingsError, match=f"{name} is '{re.escape(given)}'; allowed: "):
+        load({name: given})
+
+
+def test_the_port_of_a_kubernetes_service_named_ember_is_no_setting():
+    assert load({"EMBER_PORT": "tcp://10.96.0.7:80"}).port == 8080
+    assert load({"EMBER_PORT": "tcp://10.96.0.7:80", "PORT": "9000"}).port == 9000
+
+
+def test_the_environment_is_read_nowhere_else():
+    folder = Path(function.__file__).parent
+    readers = {
+        path.relative_to(folder).as_posix()
+        for path in folder.rglob("*.py")
+        if re.search(r"(?<!`)os\.environ|getenv\(", path.read_text())
+    }
+    passed_to_load = {"cli/config.py", "cli/faces.py", "cli/swap.py", "startup.py"}
+    assert readers == passed_to_load | {"logs.py", "runtime/backends/onnx.py"}
+
+
+def test_every_setting_is_used():
+    folder = Path(function.__file__).parent
+    code = "".join(p.read_text() for p in folder.rglob("*.py") if p.name != "settings.py")
+    assert [v.field for v in variables(Settings) if f"settings.{v.field}" not in code] == []
