@@ -55,10 +55,12 @@ class Exchange:
     warnings: tuple[str, ...] = ()
 
 
+_EXCHANGE = web.RequestKey("exchange", Exchange)
+
+
 def exchange_of(request: BaseRequest) -> Exchange:
     """The exchange that this request belongs to."""
-    exchange: Exchange = request["exchange"]
-    return exchange
+    return request[_EXCHANGE]
 
 
 class Edge:
@@ -174,7 +176,7 @@ def _begin(request: BaseRequest) -> Exchange:
     headers = request.headers
     wish = headers.get("Ember-Request-Id") or headers.get("X-Request-Id") or ""
     exchange = Exchange(wish if _SANE_ID.fullmatch(wish) else uuid.uuid4().hex)
-    request["exchange"] = exchange
+    request[_EXCHANGE] = exchange
     logs.request_id.set(exchange.request_id)
     return exchange
 

@@ -80,7 +80,8 @@ def _part(head: bytes, data: bytes) -> Part:
         headers = HeaderParser().parsestr(head.decode())
     except UnicodeDecodeError:
         raise _broken("the head of a part is not UTF-8") from None
-    parameters = dict(headers.get_params([], "content-disposition"))
+    disposition = headers.get_params([], "content-disposition")
+    parameters = {key.lower(): value for key, value in disposition}
     name, file_name = (_plain(parameters.get(key)) for key in ("name", "filename"))
     if "form-data" not in parameters or name is None:
         raise _broken("a part has no `Content-Disposition: form-data; name=…`")

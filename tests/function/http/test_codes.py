@@ -1,0 +1,125 @@
+"""Every problem code, produced over real HTTP; a code without a producer fails here."""
+
+from __future__ import annotations
+
+import socket
+
+import pytest
+
+from function.problems import KINDS
+
+from .live import COLLINS, FORM, NOBODY, SOURCE, TARGET, Live, multipart, png
+
+PNG_HEADER_ONLY = png(3000, 3000)[:200]
+
+
+@pytest.fixture(scope="module")
+def strict():
+    """A server with narrow limits and a broken `Fetch`; it never becomes ready to swap."""
+
+    async def broken(uri, field):
+        raise RuntimeError("a secret of the inside")
+
+    with Live(fetch=broken, max_body_bytes=200_000, body_timeout_s=0.3) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def cold():
+    with Live(warm=False) as server:
+        yield server
+
+
+def swap(*parts, **headers):
+    return lambda servers: servers["live"].form("/v1/swap", *parts, **headers)
+
+
+def slow_body(servers):
+    """Announce a body, send a part of it, and read what comes."""
+    head = "".join(f"{name}: {value}\r\n" for name, value in FORM.items())
+    with socket.create_connection(("127.0.0.1", servers["strict"].port), timeout=10) as client:
+        client.sendall(
+            f"POST /v1/swap HTTP/1.1\r\nHost: x\r\n{head}Content-Length: 1000\r\n\r\n--a".encode()
+        )
+        return read_answer(client)
+
+
+def read_answer(client):
+    from http.client import HTTPResponse
+
+    from .live import Answer
+
+    response = HTTPResponse(client)
+    response.begin()
+    return Answer(response.status, response.headers, response.read())
+
+
+PRODUCERS = {
+    "bad_request": lambda servers: servers["live"].json("/v1/swap", b"{"),
+    "not_found": lambda servers: servers["live"].get("/v2/swap"),
+    "method_not_allowed": lambda servers: servers["live"].get("/v1/swap"),
+    "not_acceptable": swap(SOURCE, TARGET, Accept="text/html"),
+    "body_timeout": slow_body,
+    "body_too_large": lambda servers: servers["strict"].form(
+        "/v1/swap", ("source", bytes(300_000))
+    ),
+    "too_many_pixels": swap(SOURCE, ("target", PNG_HEADER_ONLY)),
+    "unsupported_media_type": swap(SOURCE, ("target", b"%PDF-1.7 not a photo")),
+    "bad_image": swap(SOURCE, ("target", COLLINS[:3000])),
+    "unknown_field": swap(SOURCE, TARGET, ("face", "all")),
+    "missing_field": swap(SOURCE),
+    "bad_value": swap(SOURCE, TARGET, ("quality", "101")),
+    "unsupported_uri": lambda servers: servers["live"].json(
+        "/v1/faces", {"image": "gs://bucket/photo.jpg"}
+    ),
+    "no_face": swap(SOURCE, ("target", NOBODY)),
+    "no_such_face": swap(SOURCE, TARGET, ("faces", "index:1")),
+    "no_match": swap(SOURCE, TARGET, ("faces", "like"), ("like", SOURCE[1])),
+    "internal": lambda servers: servers["strict"].json("/v1/faces", {"image": "data:,x"}),
+    "not_ready": lambda servers: servers["cold"].form("/v1/faces", ("image", COLLINS)),
+}
+
+MEMBERS = {
+    "body_timeout": {"limit": 0.3, "setting": "EMBER_BODY_TIMEOUT_S"},
+    "body_too_large": {"limit": 200_000, "setting": "EMBER_MAX_BODY_BYTES"},
+    "too_many_pixels": {"limit": 4_000_000, "value": 9_000_000, "image": "target"},
+    "unknown_field": {"field": "face", "hint": "Did you mean `faces`?"},
+    "missing_field": {"field": "target"},
+    "bad_value": {"field": "quality"},
+    "unsupported_uri": {"field": "image"},
+    "not_ready": {"phase": "starting"},
+    "bad_image": {"image": "target"},
+}
+HEADERS = {
+    "method_not_allowed": {"Allow": "OPTIONS, POST"},
+    "not_ready": {"Retry-After": "1"},
+}
+
+
+@pytest.mark.parametrize("code", KINDS)
+def test_every_code_is_answered_as_a_problem(code, live, strict, cold):
+    answer = PRODUCERS[code]({"live": live, "strict": strict, "cold": cold})
+    members = answer.problem(code, KINDS[code].status)
+    request_id = answer.headers["Ember-Request-Id"]
+    assert members["type"] == f"urn:ember:problem:{code}"
+    assert members["title"] == KINDS[code].title
+    assert members["instance"] == f"urn:ember:request:{request_id}"
+    assert members["request_id"] == request_id
+    assert members["detail"]
+    assert members["hint"]
+    assert members.items() >= MEMBERS.get(code, {}).items()
+    assert dict(answer.headers).items() >= HEADERS.get(code, {}).items()
+    assert "total;dur=" in answer.headers["Server-Timing"]
+
+
+def test_an_unexpected_failure_says_nothing_of_the_inside(strict):
+    answer = strict.json("/v1/faces", {"image": "data:,x"})
+    assert answer.status == 500
+    assert b"secret" not in answer.body
+    assert b"Traceback" not in answer.body
+    assert b"RuntimeError" not in answer.body
+
+
+def test_no_such_face_lists_the_faces_that_there_are(live):
+    members = live.form("/v1/swap", SOURCE, TARGET, ("faces", "index:7")).problem("no_such_face")
+    assert [face["index"] for face in members["faces"]] == [0]
