@@ -9,6 +9,12 @@ import click
 from warmup.manifest import ManifestError, read
 
 
+class Unusable(click.ClickException):
+    """The manifest, or a file that it names, cannot be used."""
+
+    exit_code = 65
+
+
 @click.command()
 @click.argument("manifest", type=click.Path(path_type=Path))
 def verify(manifest: Path) -> None:
@@ -16,7 +22,7 @@ def verify(manifest: Path) -> None:
     try:
         models = read(manifest)
     except ManifestError as error:
-        raise click.ClickException(str(error)) from None
+        raise Unusable(str(error)) from None
     bad = 0
     for model in models:
         try:
@@ -27,7 +33,7 @@ def verify(manifest: Path) -> None:
         else:
             click.echo(f"ok   {model.role}: {model.path.name}, {model.size} bytes, {model.licence}")
     if bad:
-        raise click.ClickException(f"{bad} of {len(models)} models cannot be used.")
+        raise Unusable(f"{bad} of {len(models)} models cannot be used.")
 
 
 commands = click.Group("warmup", commands=[verify], help="What a replica needs to become ready.")

@@ -26,10 +26,10 @@ async def opened(settings: Settings) -> AsyncIterator[Service]:
     """
     try:
         ready = service(settings)
-        await ready.load()
+        try:
+            await ready.load()
+            yield ready
+        finally:
+            ready.close()
     except ManifestError as error:
         raise Failure(str(error), Exit.CONFIG) from None
-    try:
-        yield ready
-    finally:
-        ready.close()
