@@ -34,6 +34,7 @@ _LIFT = np.array([3, 1.5, 1, 1, 1, 1, 1, 1, 1.5, 3], np.float32)[:, None]
 """The forehead begins above the brows, and higher at their ends, where spectacles have corners."""
 
 _SPREAD = (0.3, 0.06, 0.08)  # least deviation of skin: log green, log red/green, log green/blue
+_SPREAD_MOST = 2.2  # times the least
 _SPREAD_GRAY = (0.22, 1.0, 1.0)
 _DARK = 0.06  # of the skin's level: keeps ratios in the dark quiet
 _LEAST_RED = 0.2  # share of the usual skin's log red/green
@@ -139,6 +140,11 @@ class Zones:
         """The mask less what lies between the lips, float32 [h, w]."""
         return soft * (1 - _blur(self.lips.astype(np.float32), _FEATHER_MOUTH * self.width))
 
+    def spared(self, soft: NDArray[np.float32]) -> float:
+        """The share of the face below the forehead that the mask leaves out, 0–1."""
+        face = self.crop(self.oval) & ~self.forehead
+        return float(1 - soft[face].mean()) if face.any() else 0.0
+
     def rim(self, soft: NDArray[np.float32]) -> NDArray[np.float32]:
         """How near to the edge of the mask each cell lies: 1 at it, 0 inside; float32 [h, w]."""
         return np.asarray(2 * np.clip(1 - _blur(soft, _RIM * self.width), 0, 0.5), np.float32)
@@ -166,14 +172,15 @@ def skin(image: NDArray[np.float32], mesh: NDArray[np.float32]) -> NDArray[np.bo
     if at[0].size < 4:  # the face is hardly in the image
         return np.ones(image.shape[:2], bool)
     level = max(float(np.median(image[at])), 4.0)
-    logs = np.log(cv2.blur(image, (3, 3)) / level + _DARK)
-    features = np.dstack([logs[..., 1], logs[..., 0] - logs[..., 1], logs[..., 1] - logs[..., 2]])
+    red, green, blue = cv2.split(cv2.log(cv2.blur(image, (3, 3)) / level + _DARK))
+    features = cv2.merge([green, red - green, green - blue])
     spread = np.array(_SPREAD if features[..., 1:].any() else _SPREAD_GRAY)
     sample = features[at]
-    red = sample[np.argsort(-sample[:, 1], kind="stable")[: -(-len(sample) // 2)]]
-    middle = np.median(red, 0)
+    best = sample[np.argsort(-sample[:, 1], kind="stable")[: -(-len(sample) // 2)]]
+    middle = np.median(best, 0)
     deviation = 1.4826 * np.median(np.abs(sample - middle), 0)
-    distance = (features - middle) / np.clip(deviation, spread, 2.2 * spread)
+    deviation = np.clip(deviation, spread, _SPREAD_MOST * spread)
+    distance = (features - middle.astype(np.float32)) / deviation.astype(np.float32)
     reddish = features[..., 1] >= _LEAST_RED * middle[1]
     return np.asarray(((distance**2).sum(2) < _LIMIT**2) & reddish)
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T", np.uint8, np.float32)
 
-_CELLS = 160  # of the long side of the grid
+_CELLS = 128  # of the long side of the grid
 _SHRINK = 1.7  # sources this much larger than the target are shrunk before they are sampled
 _WIDE, _NEAR = 0.16, 0.08  # sigmas of the light in face widths: inside, and close to the edge
 _SHARPER = 1.6  # a source this much rougher than the target is softened
@@ -36,7 +36,8 @@ _OWN_MOUTH = (
 
 _TURNED, _TURNED_APART = 40.0, 35.0  # degrees
 _FEW_PIXELS = 0.4  # size of the source's face over the target's
-_COVERED = 0.15  # share of bare skin that is hidden
+_COVERED = 0.15  # share of the bare skin of one face that is hidden
+_SPARED = 0.3  # share of the face that could not be replaced
 
 
 class MeshSwapper:
@@ -82,6 +83,7 @@ class MeshSwapper:
         visible = skin[0] & oval & usable, skin[1] & oval
         near = Light.of(small, under, visible, _NEAR * zones.width)
         soft, plain = zones.cut(*skin, near.differs(small, under), usable)
+        spared = zones.spared(soft)
         wide = Light.of(small, under, visible, _WIDE * zones.width)
         light = wide.toward(near, zones.rim(soft))
         gain, offset = light.correction(small, under, soft * visible[0] * visible[1])
@@ -93,9 +95,8 @@ class MeshSwapper:
         _blend(region, drawn, (gain, offset), soft, noise)
         if gray:
             region[..., 1:] = region[..., :1]
-        return _cautions(
-            target, source, max(mask.covered(skin[0], mesh), mask.covered(skin[1], was))
-        )
+        covered = max(mask.covered(skin[0], mesh), mask.covered(skin[1], was))
+        return _cautions(target, source, covered > _COVERED or spared > _SPARED)
 
     def _fit_sharpness(
         self, drawn: NDArray[np.uint8], region: NDArray[np.uint8]
@@ -143,25 +144,25 @@ def _blend(
 ) -> None:
     """Put the corrected face on the region, in place; uint8 [H, W, 3], the rest on the grid."""
     size = region.shape[1], region.shape[0]
-    weight = soft[..., None]
-    share = cv2.resize(soft, size)[..., None]
-    gain, offset = correction
-    mixed = drawn * cv2.resize(gain * weight, size) + cv2.resize(offset * weight, size)
-    mixed += region * (1 - share)
+    gain, offset = (cv2.resize(part, size) for part in correction)
+    face = cv2.multiply(drawn, gain, dtype=cv2.CV_32F)
+    face = cv2.add(face, offset, dst=face)
     if noise is not None:
-        mixed += share * noise[..., None]
-    region[:] = np.clip(mixed + 0.5, 0, 255)
+        face = cv2.add(face, cv2.cvtColor(noise, cv2.COLOR_GRAY2RGB), dst=face)
+    whole = cv2.convertScaleAbs(np.maximum(face, 0, out=face))
+    share = cv2.resize(soft, size)
+    region[:] = cv2.blendLinear(whole, region, share, 1 - share)
 
 
-def _cautions(target: Face, source: Source, covered: float) -> tuple[Caution, ...]:
-    """What may look wrong; `covered`: share of bare skin hidden on the worse face."""
+def _cautions(target: Face, source: Source, occluded: bool) -> tuple[Caution, ...]:
+    """What may look wrong about this pair."""
     yaws = target.pose.yaw, source.face.pose.yaw
     found = []
     if max(map(abs, yaws)) > _TURNED or abs(yaws[0] - yaws[1]) > _TURNED_APART:
         found.append(Caution.EXTREME_POSE)
     if _extent(source.face.mesh) < _FEW_PIXELS * _extent(target.mesh):
         found.append(Caution.LOW_RESOLUTION_SOURCE)
-    if covered > _COVERED:
+    if occluded:
         found.append(Caution.OCCLUDED)
     return tuple(found)
 
