@@ -10,6 +10,7 @@ import numpy as np
 
 from function.faces.exposure import lifted
 from function.faces.face import Box, Detection
+from function.faces.geometry import halve
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -87,13 +88,15 @@ def prepare(pixels: NDArray[np.uint8], view: View) -> NDArray[np.float32]:
     left, top, right, bottom = view.window
     fx, fy = view.scale
     x0, x1, y0, y1 = max(left, 0), min(right, width), max(top, 0), min(bottom, height)
-    size = max(1, round((x1 - x0) * fx)), max(1, round((y1 - y0) * fy))
-    # Averaging areas is what avoids aliasing when shrinking; enlarging needs interpolation.
-    way = cv2.INTER_AREA if fx < 1 or fy < 1 else cv2.INTER_LINEAR
-    part = lifted(np.asarray(cv2.resize(pixels[y0:y1, x0:x1], size, interpolation=way), np.uint8))
+    part, factor = halve(pixels[y0:y1, x0:x1], min(1 / fx, 1 / fy))
+    x, y = round((x0 - left) * fx), round((y0 - top) * fy)
+    size = (
+        max(1, round((x0 + part.shape[1] * factor - left) * fx) - x),
+        max(1, round((y0 + part.shape[0] * factor - top) * fy) - y),
+    )
+    part = lifted(np.asarray(cv2.resize(part, size, interpolation=cv2.INTER_LINEAR), np.uint8))
     canvas = view.canvas
     if canvas != size:
-        x, y = round((x0 - left) * fx), round((y0 - top) * fy)
         rest = canvas[0] - size[0] - x, canvas[1] - size[1] - y
         part = cv2.copyMakeBorder(
             part, y, rest[1], x, rest[0], cv2.BORDER_CONSTANT, value=cv2.mean(part)
