@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+import cv2
 import numpy as np
 
 from function.faces import geometry
@@ -107,7 +108,8 @@ class FaceMesh:
         cos, sin = scale * np.cos(angle), scale * np.sin(angle)
         linear = np.array([[cos, sin], [-sin, cos]])
         matrix = np.column_stack([linear, SIDE / 2 - linear @ center])
-        chip = lifted(geometry.crop(pixels, matrix, (SIDE, SIDE)))
+        # Repeating the border makes twice as many half faces fit as a black surrounding does.
+        chip = lifted(geometry.crop(pixels, matrix, (SIDE, SIDE), cv2.BORDER_REPLICATE))
         points, logit = self._engine.run(np.multiply(chip[None], 1 / 255, dtype=np.float32))
         mesh = points.reshape(468, 3).copy()
         mesh[:, :2] = geometry.apply(geometry.invert(matrix), mesh[:, :2])
