@@ -1,4 +1,4 @@
-"""Who somebody is, as a vector: the distance of two tells whether two faces are one person."""
+"""Who somebody is, as a vector: the distance of two says whether two faces are one person."""
 
 from __future__ import annotations
 
