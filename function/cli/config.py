@@ -7,7 +7,7 @@ import os
 
 import click
 
-from function import variables
+from warmup import variables
 from function.settings import Settings
 
 
