@@ -15,17 +15,19 @@ help: ## list these targets
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "Ember needs Python 3.11 or newer; try: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
-	$(PYTHON) -m venv --without-pip $(VENV)
+	@$(PYTHON) -m venv --without-pip $(VENV)
 
-PIP = $(PYTHON) -m pip --python $(BIN)/python --disable-pip-version-check
+PIP = $(PYTHON) -m pip --quiet --disable-pip-version-check --python $(BIN)/python
 
 $(VENV)/.run: locks/run.txt pyproject.toml | $(BIN)/python
-	$(PIP) install --quiet --require-hashes -r locks/run.txt
-	$(PIP) install --quiet --no-deps --no-build-isolation --editable .
+	@echo "Installing what Ember needs into $(VENV); this is done once."
+	@$(PIP) install --require-hashes -r locks/run.txt
+	@$(PIP) install --no-deps --no-build-isolation --editable .
 	@touch $@
 
 $(VENV)/.dev: locks/dev.txt $(VENV)/.run
-	$(PIP) install --quiet --require-hashes -r locks/dev.txt
+	@echo "Installing what its tests need into $(VENV); this is done once."
+	@$(PIP) install --require-hashes -r locks/dev.txt
 	@touch $@
 
 install: $(VENV)/.run ## everything that serving needs, into .venv

@@ -41,6 +41,7 @@ class Exchange:
     """What is known about one request while it is being answered.
 
     Attributes:
+        route: the template of its address, never the address itself: its values are without bound.
         request_id: the client's own, where it sent a sane one.
         trace: where the time goes.
         bytes_in: bytes of the body that were read.
@@ -48,6 +49,7 @@ class Exchange:
         warnings: codes of the warnings that the answer carries.
     """
 
+    route: str
     request_id: str
     trace: Trace = field(default_factory=Trace)
     bytes_in: int = 0
@@ -80,7 +82,8 @@ class Edge:
         self, request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
     ) -> web.StreamResponse:
         """Answer one request, whatever happens inside."""
-        exchange = _begin(request)
+        resource = request.match_info.route.resource
+        exchange = _begin(request, resource.canonical if resource else "unmatched")
         response: web.StreamResponse
         try:
             response = await handler(request)
@@ -96,7 +99,7 @@ class Edge:
 
     def refuse(self, request: BaseRequest, error: BaseException | None) -> web.Response:
         """Answer what went wrong outside of `middleware`, e.g. bytes that are not HTTP."""
-        exchange = _begin(request)
+        exchange = _begin(request, "unmatched")
         response = self._refused(exchange, request, error)
         response.force_close()
         self._finish(exchange, request, response)
@@ -150,9 +153,8 @@ class Edge:
         self, exchange: Exchange, request: BaseRequest, status: int, bytes_out: int
     ) -> None:
         seconds = _seconds(exchange)
-        route = _route(request)
         self._metrics.count(
-            route=route,
+            route=exchange.route,
             method=request.method,
             status=status,
             seconds=seconds,
@@ -162,7 +164,7 @@ class Edge:
         )
         facts = {
             "method": request.method,
-            "route": route,
+            "route": exchange.route,
             "status": status,
             "ms": round(seconds * 1e3, 1),
             "bytes_in": exchange.bytes_in,
@@ -172,10 +174,10 @@ class Edge:
         log.info("request", extra=facts | ({"code": exchange.code} if exchange.code else {}))
 
 
-def _begin(request: BaseRequest) -> Exchange:
+def _begin(request: BaseRequest, route: str) -> Exchange:
     headers = request.headers
     wish = headers.get("Ember-Request-Id") or headers.get("X-Request-Id") or ""
-    exchange = Exchange(wish if _SANE_ID.fullmatch(wish) else uuid.uuid4().hex)
+    exchange = Exchange(route, wish if _SANE_ID.fullmatch(wish) else uuid.uuid4().hex)
     request[_EXCHANGE] = exchange
     logs.request_id.set(exchange.request_id)
     return exchange
@@ -183,9 +185,3 @@ def _begin(request: BaseRequest) -> Exchange:
 
 def _seconds(exchange: Exchange) -> float:
     return time.perf_counter() - exchange.trace.began
-
-
-def _route(request: BaseRequest) -> str:
-    """The template of the address, never the address itself: its values are without bound."""
-    resource = request.match_info.route.resource if isinstance(request, web.Request) else None
-    return resource.canonical if resource else "unmatched"

@@ -120,7 +120,8 @@ def no_query(request: Request, known: Iterable[str] = ()) -> None:
 def _content_type(request: Request) -> tuple[str, str]:
     """The media type of the body, and its boundary, if it has one."""
     headers = Message()
-    headers["Content-Type"] = request.headers.get(hdrs.CONTENT_TYPE, "")
+    sent = request.headers.get(hdrs.CONTENT_TYPE, "")
+    headers["Content-Type"] = sent if sent.isascii() else ""
     media_type = headers.get_content_type()
     charset = headers.get_content_charset("utf-8")
     if media_type not in {MULTIPART, JSON} or charset not in {"utf-8", "utf8", "us-ascii"}:
@@ -142,7 +143,7 @@ def _from_multipart(data: bytes, boundary: str, table: Table) -> Form:
         if isinstance(spec, Photos):
             if part.file_name == "" and not part.data:
                 continue  # a file input of a page that nobody filled in
-            if part.file_name is None and part.media_type in {None, "text/plain"}:
+            if part.file_name is None and (part.media_type or "text/plain").startswith("text/"):
                 raise Problem("bad_value", f"`{name}` has to be a file, not text.", field=name)
             photos[name] = (
                 *photos.get(name, ()),

@@ -186,7 +186,7 @@ def _body(table: Table, **examples: Schema) -> Schema:
     file = {"type": "string", "format": "binary"}
     uri = {
         "type": "string",
-        "pattern": "^data:",
+        "pattern": "^data:[^,]*,",
         "description": "A data: URI (RFC 2397), base64 or percent-encoded.",
     }
     return {

@@ -51,8 +51,9 @@ def unpack(
         if image.mode == "LA":
             image = image.getchannel("L")
     pixels = np.empty((image.height, image.width, 3), np.uint8)
-    for rows, part in _bands(image, "L" if image.mode == "L" else "RGB"):
-        pixels[rows] = part
+    for rows, part in _bands(image):
+        rgb = part.convert("RGB") if part.mode == "L" else part
+        pixels[rows] = np.frombuffer(rgb.tobytes("raw", "RGB"), np.uint8).reshape(-1, part.width, 3)
     return pixels, alpha, image.mode == "L" or _colourless(pixels)
 
 
@@ -81,45 +82,36 @@ def _in_srgb(image: Image.Image, profile: bytes | None) -> Image.Image:
 def _eight_bits(image: Image.Image) -> Image.Image:
     """Gray of 16 or 32 bits or float as L, or LA where a PNG names one value as transparent."""
     tags = getattr(image, "tag_v2", {})
-    full = 4095.0 if tags.get(258) == (12,) else 65535.0
-    if image.mode in {"I", "F"}:
-        peak = max(
-            float(np.max(part, initial=0, where=np.isfinite(part))) for _, part in _bands(image)
-        )
-        full = next(
-            r for r in (1.0, 255.0, 65535.0, peak) if r >= peak and (r > 1 or image.mode == "F")
-        )
-    gray = np.empty((image.height, image.width), np.uint8)
+    full = _peak(image) if image.mode in {"I", "F"} else 4095 if tags.get(258) == (12,) else 65535
     clear = image.info.get("transparency") if image.mode.startswith("I;16") else None
+    gray = np.empty((image.height, image.width), np.uint8)
     alpha = None if clear is None else np.empty_like(gray)
     for rows, part in _bands(image):
-        level = np.nan_to_num(part[..., 0].astype(np.float32) * np.float32(255 / full))
-        gray[rows] = np.clip(level + 0.5, 0, 255)
+        levels = np.asarray(part)
+        scaled = levels.astype(np.float32) * np.float32(255 / full) + np.float32(0.5)
+        gray[rows] = np.clip(np.nan_to_num(scaled), 0, 255)
         if alpha is not None:
-            alpha[rows] = np.where(part[..., 0] == clear, 0, 255)
+            alpha[rows] = np.where(levels == clear, 0, 255)
     if tags.get(262) == 0:  # TIFF's "white is zero", which Pillow inverts up to 8 bits only
         gray = 255 - gray
     plain = Image.fromarray(gray)
     return plain if alpha is None else Image.merge("LA", (plain, Image.fromarray(alpha)))
 
 
-def _bands(
-    image: Image.Image, mode: str | None = None
-) -> Iterator[tuple[slice, NDArray[np.generic]]]:
-    """The image as arrays [rows, W, channels], a few rows at a time.
+def _peak(image: Image.Image) -> float:
+    """The end of the range of an image of mode I or F: the smallest of the usual ones that fits."""
+    parts = (np.asarray(part) for _, part in _bands(image))
+    highest = max(float(np.max(part, initial=0, where=np.isfinite(part))) for part in parts)
+    usual = (1.0, 255.0, 65535.0) if image.mode == "F" else (255.0, 65535.0)
+    return next((end for end in usual if highest <= end), highest)
 
-    `np.asarray(image)` would for a moment need twice the memory of its result.
-    """
-    width, height = image.size
-    step = max(1, _BAND // (4 * width))
-    for top in range(0, height, step):
-        rows = slice(top, min(top + step, height))
-        part = image.crop((0, top, width, rows.stop))
-        if mode == "RGB":
-            raw: NDArray[np.generic] = np.frombuffer(part.tobytes("raw", "RGB"), np.uint8)
-        else:
-            raw = np.asarray(part)
-        yield rows, raw.reshape(rows.stop - top, width, -1)
+
+def _bands(image: Image.Image) -> Iterator[tuple[slice, Image.Image]]:
+    """The image a few rows at a time: an array of the whole would need as much again to be made."""
+    step = max(1, _BAND // (4 * image.width))
+    for top in range(0, image.height, step):
+        bottom = min(top + step, image.height)
+        yield slice(top, bottom), image.crop((0, top, image.width, bottom))
 
 
 def _colourless(pixels: NDArray[np.uint8]) -> bool:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import io
 import logging
 import warnings
-from typing import NoReturn
 
 from PIL import AvifImagePlugin, ExifTags, Image, ImageChops, ImageFile
 
@@ -86,8 +85,8 @@ def decode(
     try:
         opened = Image.open(file, formats=(kind,))
         _count(guard.pixels(opened), max_pixels // guard.slowness(opened), name)
-        guard.refuse_traps(opened, data)
         file.ran_out |= guard.pixels_end(opened) > len(data)
+        guard.refuse_traps(opened, data)
         several = _has_several(opened, data)
         opened.load()
         image = _upright(opened)
@@ -97,14 +96,12 @@ def decode(
         raise
     except Exception:
         _log.debug("the %s cannot be decoded", name, exc_info=True)
-        _refuse(kind, name, cut_short=file.ran_out or guard.ends_early(kind, data))
-    return Picture(
-        pixels,
-        alpha,
-        gray,
-        "heic" if kind == "HEIF" else kind.lower(),
-        (Caution.FIRST_FRAME,) if several else (),
-    )
+        problem = _broken(kind, name, cut_short=file.ran_out or guard.ends_early(kind, data))
+    else:
+        cautions = (Caution.FIRST_FRAME,) if several else ()
+        return Picture(pixels, alpha, gray, kind.lower().replace("heif", "heic"), cautions)
+    # out here the problem has no context, which would keep the half decoded image in memory
+    raise problem
 
 
 class _File(io.BytesIO):
@@ -176,11 +173,11 @@ def _upright(opened: ImageFile.ImageFile) -> Image.Image:
     return image.transpose(turn) if turn is not None else image
 
 
-def _refuse(kind: str, name: str, *, cut_short: bool) -> NoReturn:
-    """Say what is wrong with an image that could not be decoded."""
+def _broken(kind: str, name: str, *, cut_short: bool) -> Problem:
+    """Says what is wrong with an image that could not be decoded."""
     label = {"HEIF": "HEIC", "WEBP": "WebP"}.get(kind, kind)
     if cut_short:
         detail = f"The {name} is cut short: its {label} data ends too early. Send the whole file."
     else:
         detail = f"The {name} is a damaged {label} file, or of a variant that cannot be decoded."
-    raise Problem("bad_image", detail, image=name, cut_short=cut_short)
+    return Problem("bad_image", detail, image=name, cut_short=cut_short)

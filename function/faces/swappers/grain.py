@@ -51,12 +51,13 @@ def roughness(image: NDArray[np.uint8]) -> float:
     Args:
         image: uint8 [h, w, 3] RGB.
     """
-    gray = cv2.cvtColor(np.ascontiguousarray(image[::2]), cv2.COLOR_RGB2GRAY).astype(np.float32)
-    return _second(gray)
+    gray = cv2.cvtColor(np.ascontiguousarray(image), cv2.COLOR_RGB2GRAY)
+    return (_second(gray[::2]) + _second(gray[:, ::2].T)) / 2
 
 
-def _second(gray: NDArray[np.float32]) -> float:
-    """Median of the second difference along rows, at the scale of grain; float32 [h, w]."""
-    if gray.shape[1] < 5:
+def _second(gray: NDArray[np.number]) -> float:
+    """Median of the second difference along rows, at the scale of grain; [h, w]."""
+    if min(gray.shape) < 1 or gray.shape[1] < 5:
         return 0.0
-    return float(np.median(np.abs(gray[:, 2:-2] - (gray[:, :-4] + gray[:, 4:]) / 2)))
+    line = gray.astype(np.float32)
+    return float(np.median(np.abs(line[:, 2:-2] - (line[:, :-4] + line[:, 4:]) / 2)))

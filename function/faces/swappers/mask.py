@@ -23,7 +23,9 @@ _BROWS = [70, 63, 105, 66, 107, 336, 296, 334, 293, 300]
 _TOP = [251, 284, 332, 297, 338, 10, 109, 67, 103, 54, 21]
 _INNER = [*_BROWS, 263, 291, 17, 61, 33]
 _JAW = [116, 345, 454, 323, 361, 288, 397, 365, 379, 150, 136, 172, 58, 132, 93, 234]
-_SKIN = [50, 101, 118, 205, 187, 280, 330, 347, 425, 411, 4, 5, 195, 197]  # cheeks and nose
+_SKIN = [50, 280, 205, 425, 187, 411, 101, 330, 118, 347, 4, 5, 195, 197, 6, 168, 8, 9, 193, 417,
+         122, 351, 107, 336]  # fmt: skip
+"""Points on the cheeks and the nose, many of them above what a mask covers."""
 _BARE = [8, 9, 6, 168, 195, 197, 4, 5, 223, 443, 230, 450, 229, 449, 110, 339, 117, 346, 50, 280,
          101, 330, 36, 266, 205, 425, 187, 411, 207, 427, 164, 167, 393, 200, 201, 421, 199, 208,
          428, 32, 262]  # fmt: skip
@@ -31,7 +33,11 @@ _BARE = [8, 9, 6, 168, 195, 197, 4, 5, 223, 443, 230, 450, 229, 449, 110, 339, 1
 _LIFT = np.array([3, 1.5, 1, 1, 1, 1, 1, 1, 1.5, 3], np.float32)[:, None]
 """The forehead begins above the brows, and higher at their ends, where spectacles have corners."""
 
-_SPREAD = (20.0, 6.0, 6.0)  # least deviation of skin in 8-bit Lab
+_SPREAD = (0.3, 0.06, 0.08)  # least deviation of skin: log green, log red/green, log green/blue
+_SPREAD_MOST = 2.2  # times the least
+_SPREAD_GRAY = (0.15, 1.0, 1.0)
+_DARK = 0.06  # of the skin's level: keeps ratios in the dark quiet
+_LEAST_RED = 0.2  # share of the usual skin's log red/green
 _LIMIT = 3.0  # deviations
 _BULK = 0.1  # hair is a mass, spectacles are lines: least radius, in face widths
 _RING, _UNLIKE = 0.1, 40.0  # how near the outline (face widths) how much difference (levels) is cut
@@ -48,7 +54,7 @@ class Zones:
         width: of the face, in cells.
         pad: cells by which `oval` is larger than the grid on every side.
         oval: bool [h + 2 pad, w + 2 pad], inside of the outline, also where the image ends.
-        inner: bool [h, w], eyes, nose and mouth: always replaced.
+        inner: bool [h, w], eyes, nose and mouth: what covers them on the source comes along.
         forehead: bool [h, w], above the brows, where hair and hats are.
         jaw: bool [h, w], below the eyes, without the tip of the chin.
         lips: bool [h, w], between the lips.
@@ -85,9 +91,9 @@ class Zones:
         return padded[self.pad : -self.pad, self.pad : -self.pad]
 
     def masses(self, skin: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Large parts that are no skin and hang together with what lies outside of the face.
+        """Large parts that are no skin, together with what lies outside of the face; bool [h, w].
 
-        Opening by a disc; the lines of spectacles are too thin to survive it. bool [h, w].
+        Opening by a disc: the lines of spectacles, eyes and lips are too thin to survive it.
         """
         other = ~self.oval
         part = self.crop(other)
@@ -95,7 +101,7 @@ class Zones:
         radius = _BULK * self.width
         core = cv2.distanceTransform(other.astype(np.uint8), cv2.DIST_L2, 3) > radius
         near = cv2.distanceTransform((~core).astype(np.uint8), cv2.DIST_L2, 3) <= radius
-        return np.asarray(self.crop(near) & ~self.inner | self.forehead & ~skin)
+        return np.asarray(self.crop(near) | self.forehead & ~skin)
 
     def cut(
         self,
@@ -116,7 +122,7 @@ class Zones:
             The mask, float32 [h, w], 0–1; and, bool [h, w], the part of it where neither face has
             skin to show (hair of the one, spectacles of the other): plain skin belongs there.
         """
-        hair, other_hair = self.masses(target_skin), self.masses(source_skin)
+        hair, other_hair = self.masses(target_skin), self.masses(source_skin) & ~self.inner
         line = cv2.dilate((~target_skin).astype(np.uint8), _disc(0.02 * self.width)) > 0
         plain = other_hair & line & ~hair & ~self.forehead & self.crop(self.oval)
         inside = cv2.distanceTransform(self.oval.astype(np.uint8), cv2.DIST_L2, 3)
@@ -134,6 +140,11 @@ class Zones:
         """The mask less what lies between the lips, float32 [h, w]."""
         return soft * (1 - _blur(self.lips.astype(np.float32), _FEATHER_MOUTH * self.width))
 
+    def spared(self, soft: NDArray[np.float32]) -> float:
+        """The share of the face below the forehead that the mask leaves out, 0–1."""
+        face = self.crop(self.oval) & ~self.forehead
+        return float(1 - soft[face].mean()) if face.any() else 0.0
+
     def rim(self, soft: NDArray[np.float32]) -> NDArray[np.float32]:
         """How near to the edge of the mask each cell lies: 1 at it, 0 inside; float32 [h, w]."""
         return np.asarray(2 * np.clip(1 - _blur(soft, _RIM * self.width), 0, 0.5), np.float32)
@@ -144,7 +155,11 @@ class Zones:
 
 
 def skin(image: NDArray[np.float32], mesh: NDArray[np.float32]) -> NDArray[np.bool_]:
-    """The cells that have the colour of this face's cheeks and nose.
+    """The cells that have the colour of this face's skin.
+
+    Colour is compared as ratios of the channels, which light and shadow leave alone; brightness
+    counts little, except in a gray image, which has nothing else. Skin is what the redder half of
+    the sample points show: what covers a face, a mask or dark lenses, is nearly always less red.
 
     Args:
         image: float32 [h, w, 3] RGB 0–255.
@@ -153,15 +168,21 @@ def skin(image: NDArray[np.float32], mesh: NDArray[np.float32]) -> NDArray[np.bo
     Returns:
         bool [h, w].
     """
-    lab = cv2.cvtColor(np.clip(image, 0, 255).astype(np.uint8), cv2.COLOR_RGB2LAB)
-    lab = cv2.blur(lab, (3, 3)).astype(np.float32)
-    sample = lab[_cells_at(mesh[_SKIN], lab.shape)]
-    if len(sample) < 3:  # the face is hardly in the image
-        return np.ones(lab.shape[:2], bool)
-    middle = np.median(sample, 0)
+    at = _cells_at(mesh[_SKIN], image.shape)
+    if at[0].size < 4:  # the face is hardly in the image
+        return np.ones(image.shape[:2], bool)
+    level = max(float(np.median(image[at])), 4.0)
+    red, green, blue = cv2.split(cv2.log(cv2.blur(image, (3, 3)) / level + _DARK))
+    features = cv2.merge([green, red - green, green - blue])
+    spread = np.array(_SPREAD if features[..., 1:].any() else _SPREAD_GRAY)
+    sample = features[at]
+    best = sample[np.argsort(-sample[:, 1], kind="stable")[: -(-len(sample) // 2)]]
+    middle = np.median(best, 0)
     deviation = 1.4826 * np.median(np.abs(sample - middle), 0)
-    distance = (lab - middle) / np.maximum(deviation, _SPREAD)
-    return np.asarray((distance**2).sum(2) < _LIMIT**2)
+    deviation = np.clip(deviation, spread, _SPREAD_MOST * spread)
+    distance = (features - middle.astype(np.float32)) / deviation.astype(np.float32)
+    reddish = features[..., 1] >= _LEAST_RED * middle[1]
+    return np.asarray(((distance**2).sum(2) < _LIMIT**2) & reddish)
 
 
 def covered(seen: NDArray[np.bool_], mesh: NDArray[np.float32]) -> float:

@@ -5,7 +5,7 @@ No network: every texture comes from the source photo, the outline, hair and lig
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import cv2
 import numpy as np
@@ -23,17 +23,21 @@ if TYPE_CHECKING:
     from function.faces.face import Face
     from function.faces.swappers.protocol import Source
 
-_CELLS = 160  # of the long side of the grid
+_T = TypeVar("_T", np.uint8, np.float32)
+
+_CELLS = 128  # of the long side of the grid
 _SHRINK = 1.7  # sources this much larger than the target are shrunk before they are sampled
 _WIDE, _NEAR = 0.16, 0.08  # sigmas of the light in face widths: inside, and close to the edge
 _SHARPER = 1.6  # a source this much rougher than the target is softened
+_SOFTEN = 0.22  # by this sigma times their ratio, in pixels
 _OWN_MOUTH = (
     0.05  # by this much more open (widths of the mouth) the target keeps its mouth's inside
 )
 
 _TURNED, _TURNED_APART = 40.0, 35.0  # degrees
 _FEW_PIXELS = 0.4  # size of the source's face over the target's
-_COVERED = 0.25  # share of bare skin that is hidden
+_COVERED = 0.15  # share of the bare skin of one face that is hidden
+_SPARED = 0.3  # share of the face that could not be replaced
 
 
 class MeshSwapper:
@@ -61,7 +65,7 @@ class MeshSwapper:
             return ()
         grid = Grid.over(width, height, _CELLS)
         place = target.mesh - np.array([left, top, 0], np.float32)
-        texture, points = _texture(source, target, gray)
+        texture, points = _texture(source, target)
 
         keep_mouth = shape.opening(place) > shape.opening(points) + _OWN_MOUTH
         mesh = grid.place(shape.blend(points, place, self._topology, keep_mouth))
@@ -72,11 +76,14 @@ class MeshSwapper:
         zones = mask.Zones.of(mesh, grid, self._topology)
         was = grid.place(place)
         skin = mask.skin(small, mesh), mask.skin(under, was)
+        if gray:  # only now: colour tells skin from hair
+            drawn, small = _without_colour(drawn), _without_colour(small)
         oval = zones.crop(zones.oval)
         usable = warp.usable & warp.inside(texture.shape[1], texture.shape[0])
         visible = skin[0] & oval & usable, skin[1] & oval
         near = Light.of(small, under, visible, _NEAR * zones.width)
         soft, plain = zones.cut(*skin, near.differs(small, under), usable)
+        spared = zones.spared(soft)
         wide = Light.of(small, under, visible, _WIDE * zones.width)
         light = wide.toward(near, zones.rim(soft))
         gain, offset = light.correction(small, under, soft * visible[0] * visible[1])
@@ -88,9 +95,8 @@ class MeshSwapper:
         _blend(region, drawn, (gain, offset), soft, noise)
         if gray:
             region[..., 1:] = region[..., :1]
-        return _cautions(
-            target, source, max(mask.covered(skin[0], mesh), mask.covered(skin[1], was))
-        )
+        covered = max(mask.covered(skin[0], mesh), mask.covered(skin[1], was))
+        return _cautions(target, source, covered > _COVERED or spared > _SPARED)
 
     def _fit_sharpness(
         self, drawn: NDArray[np.uint8], region: NDArray[np.uint8]
@@ -100,13 +106,12 @@ class MeshSwapper:
         middle = slice(height // 3, -(-height * 5 // 6)), slice(width // 4, -(-width * 3 // 4))
         have, want = roughness(drawn[middle]), roughness(region[middle])
         if have > _SHARPER * want:
-            return np.asarray(cv2.GaussianBlur(drawn, (0, 0), 0.6), np.uint8), None
+            sigma = min(_SOFTEN * have / max(want, 0.5), 0.005 * width + 0.5)
+            return np.asarray(cv2.GaussianBlur(drawn, (0, 0), sigma), np.uint8), None
         return drawn, self._grain.missing(have, want, (width, height))
 
 
-def _texture(
-    source: Source, target: Face, gray: bool
-) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
+def _texture(source: Source, target: Face) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
     """The source's pixels around its face, not much larger than needed, and its mesh in them."""
     pixels, mesh = source.picture.pixels, source.face.mesh
     margin = 0.05 * _extent(mesh) + 2
@@ -121,11 +126,13 @@ def _texture(
         small = Grid.over(part.shape[1], part.shape[0], max(1, round(max(part.shape) / ratio)))
         part = np.asarray(cv2.resize(part, small.size, interpolation=cv2.INTER_AREA), np.uint8)
         points = small.place(points)
-    if gray:
-        part = np.asarray(
-            cv2.cvtColor(cv2.cvtColor(part, cv2.COLOR_RGB2GRAY), cv2.COLOR_GRAY2RGB), np.uint8
-        )
     return part, points
+
+
+def _without_colour(image: NDArray[_T]) -> NDArray[_T]:
+    """The luminance in all three channels; [h, w, 3] uint8 or float32, RGB."""
+    gray = cv2.cvtColor(cv2.cvtColor(image, cv2.COLOR_RGB2GRAY), cv2.COLOR_GRAY2RGB)
+    return np.asarray(gray, image.dtype)
 
 
 def _blend(
@@ -137,25 +144,25 @@ def _blend(
 ) -> None:
     """Put the corrected face on the region, in place; uint8 [H, W, 3], the rest on the grid."""
     size = region.shape[1], region.shape[0]
-    weight = soft[..., None]
-    share = cv2.resize(soft, size)[..., None]
-    gain, offset = correction
-    mixed = drawn * cv2.resize(gain * weight, size) + cv2.resize(offset * weight, size)
-    mixed += region * (1 - share)
+    gain, offset = (cv2.resize(part, size) for part in correction)
+    face = cv2.multiply(drawn, gain, dtype=cv2.CV_32F)
+    face = cv2.add(face, offset, dst=face)
     if noise is not None:
-        mixed += share * noise[..., None]
-    region[:] = np.clip(mixed + 0.5, 0, 255)
+        face = cv2.add(face, cv2.cvtColor(noise, cv2.COLOR_GRAY2RGB), dst=face)
+    whole = cv2.convertScaleAbs(np.maximum(face, 0, out=face))
+    share = cv2.resize(soft, size)
+    region[:] = cv2.blendLinear(whole, region, share, 1 - share)
 
 
-def _cautions(target: Face, source: Source, covered: float) -> tuple[Caution, ...]:
-    """What may look wrong; `covered`: share of bare skin hidden on the worse face."""
+def _cautions(target: Face, source: Source, occluded: bool) -> tuple[Caution, ...]:
+    """What may look wrong about this pair."""
     yaws = target.pose.yaw, source.face.pose.yaw
     found = []
     if max(map(abs, yaws)) > _TURNED or abs(yaws[0] - yaws[1]) > _TURNED_APART:
         found.append(Caution.EXTREME_POSE)
     if _extent(source.face.mesh) < _FEW_PIXELS * _extent(target.mesh):
         found.append(Caution.LOW_RESOLUTION_SOURCE)
-    if covered > _COVERED:
+    if occluded:
         found.append(Caution.OCCLUDED)
     return tuple(found)
 

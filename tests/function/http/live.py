@@ -22,7 +22,7 @@ from function.service import sample
 from warmup.replica import Replica
 
 BOUNDARY = "a-boundary"
-DEFAULTS = replace(settings.load({}), threads=2, max_pixels=4_000_000, max_body_bytes=8_000_000)
+DEFAULTS = replace(settings.load({}), threads=2)
 
 
 class Live:
@@ -92,7 +92,7 @@ class Live:
         self.loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
         self.service = assemble.service(self.settings)
         self.replica = Replica(self.service)
-        app = build(self.settings, self.service, self.replica, self._fetch)
+        self.app = app = build(self.settings, self.service, self.replica, self._fetch)
         runner = Runner(app, app[EDGE], shutdown_timeout=5.0)
         try:
             await runner.setup()

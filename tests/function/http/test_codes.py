@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import socket
-
 import pytest
 
 from function.problems import KINDS
 
-from .live import COLLINS, FORM, NOBODY, SOURCE, TARGET, Live, multipart, png
-
-PNG_HEADER_ONLY = png(3000, 3000)[:200]
+from .live import COLLINS, FORM, NOBODY, SOURCE, TARGET, Live, png
+from .raw import connection, head, read_answer
 
 
 @pytest.fixture(scope="module")
 def strict():
-    """A server with narrow limits and a broken `Fetch`; it never becomes ready to swap."""
+    """A server with narrow limits and a broken `Fetch`."""
 
     async def broken(uri, field):
         raise RuntimeError("a secret of the inside")
 
-    with Live(fetch=broken, max_body_bytes=200_000, body_timeout_s=0.3) as server:
+    limits = {"max_body_bytes": 200_000, "max_pixels": 320_000, "body_timeout_s": 0.3}
+    with Live(fetch=broken, **limits) as server:
         yield server
 
 
@@ -36,22 +34,9 @@ def swap(*parts, **headers):
 
 def slow_body(servers):
     """Announce a body, send a part of it, and read what comes."""
-    head = "".join(f"{name}: {value}\r\n" for name, value in FORM.items())
-    with socket.create_connection(("127.0.0.1", servers["strict"].port), timeout=10) as client:
-        client.sendall(
-            f"POST /v1/swap HTTP/1.1\r\nHost: x\r\n{head}Content-Length: 1000\r\n\r\n--a".encode()
-        )
+    with connection(servers["strict"]) as client:
+        client.sendall(head("POST", "/v1/swap", FORM | {"Content-Length": 1000}) + b"--a")
         return read_answer(client)
-
-
-def read_answer(client):
-    from http.client import HTTPResponse
-
-    from .live import Answer
-
-    response = HTTPResponse(client)
-    response.begin()
-    return Answer(response.status, response.headers, response.read())
 
 
 PRODUCERS = {
@@ -63,7 +48,9 @@ PRODUCERS = {
     "body_too_large": lambda servers: servers["strict"].form(
         "/v1/swap", ("source", bytes(300_000))
     ),
-    "too_many_pixels": swap(SOURCE, ("target", PNG_HEADER_ONLY)),
+    "too_many_pixels": lambda servers: servers["strict"].form(
+        "/v1/faces", ("image", png(600, 600))
+    ),
     "unsupported_media_type": swap(SOURCE, ("target", b"%PDF-1.7 not a photo")),
     "bad_image": swap(SOURCE, ("target", COLLINS[:3000])),
     "unknown_field": swap(SOURCE, TARGET, ("face", "all")),
@@ -82,7 +69,7 @@ PRODUCERS = {
 MEMBERS = {
     "body_timeout": {"limit": 0.3, "setting": "EMBER_BODY_TIMEOUT_S"},
     "body_too_large": {"limit": 200_000, "setting": "EMBER_MAX_BODY_BYTES"},
-    "too_many_pixels": {"limit": 4_000_000, "value": 9_000_000, "image": "target"},
+    "too_many_pixels": {"limit": 320_000, "value": 360_000, "image": "image"},
     "unknown_field": {"field": "face", "hint": "Did you mean `faces`?"},
     "missing_field": {"field": "target"},
     "bad_value": {"field": "quality"},

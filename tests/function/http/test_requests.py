@@ -141,7 +141,7 @@ def test_other_content_types_are_not_supported(live, content_type):
 
 @pytest.mark.parametrize(
     "parameters",
-    ["", "; boundary=", '; boundary=""', "; boundary=" + "b" * 71, "; boundary=ü", "; boundary=x"],
+    ["", "; boundary=", '; boundary=""', "; boundary=" + "b" * 71, "; boundary=x"],
 )
 def test_a_wrong_boundary_is_a_bad_request(live, parameters):
     content_type = ("multipart/form-data" + parameters).encode()

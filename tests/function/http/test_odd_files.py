@@ -1,0 +1,29 @@
+"""Odd and broken image files over HTTP: never a failure of the server, always the right code."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.function.images.odd_files import ODD_FILES
+
+from .live import SOURCE, Part
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.mark.parametrize("odd", ODD_FILES, ids=lambda odd: odd.name)
+def test_an_odd_file_is_read_or_refused_with_its_code(live, odd):
+    part = Part("image", odd.build(), "odd", odd.media_type)
+    answer = live.form("/v1/faces", part)
+    if odd.problem:
+        members = answer.problem(odd.problem)
+        assert members["image"] == "image"
+    else:
+        assert (answer.status, answer.json["faces"]) == (200, [])
+        assert (answer.json["width"], answer.json["height"]) == odd.size
+
+
+@pytest.mark.parametrize("odd", ODD_FILES[::7], ids=lambda odd: odd.name)
+def test_an_odd_target_has_no_face_or_its_code(live, odd):
+    answer = live.form("/v1/swap", SOURCE, Part("target", odd.build(), "odd", odd.media_type))
+    answer.problem(odd.problem or "no_face")
