@@ -11,7 +11,7 @@ import socket
 import struct
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING
@@ -102,10 +102,8 @@ class Request(BaseHTTPRequestHandler):
         self.close_connection = True
 
     def finish(self):
-        try:
+        with suppress(OSError, ValueError):
             super().finish()
-        except (OSError, ValueError):
-            pass
 
 
 class _Server(ThreadingHTTPServer):

@@ -289,9 +289,12 @@ class TestTwoProcesses:
         settings = replace(settings, fetch_stall_s=5, fetch_connections=1)
         models = [model_of(file_of(content, site.put(content, behave)))]
         stop = threading.Event()
-        failing = threading.Thread(
-            target=lambda: pytest.raises(StoppedError, prefetch, models, settings, stop=stop)
-        )
+
+        def fail():
+            with pytest.raises(StoppedError):
+                prefetch(models, settings, stop=stop)
+
+        failing = threading.Thread(target=fail)
         failing.start()
         first.wait(10)
         threading.Timer(0.3, stop.set).start()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ssl
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import aiohttp
@@ -39,22 +39,31 @@ def session(patience_s: float) -> aiohttp.ClientSession:
 
 @dataclass(frozen=True, slots=True)
 class HttpSource:
-    """One `https://` or `http://` URI."""
+    """One `https://` or `http://` URI.
+
+    Attributes:
+        uri: the URI.
+        session: what brings the bytes.
+        headers: go with every request.
+        tags: the header that tells versions of the content apart, and what to take without it.
+    """
 
     uri: str
     session: aiohttp.ClientSession
+    headers: dict[str, str] = field(default_factory=dict)
+    tags: tuple[str, ...] = ("ETag", "Last-Modified")
 
     async def stat(self) -> Facts:
         """Ask for the first byte: not every server, and no signed URL, answers HEAD."""
         try:
-            async with self.session.get(self.uri, headers={"Range": "bytes=0-0"}) as response:
-                headers = response.headers
-                tag = headers.get("ETag") or headers.get("Last-Modified") or ""
+            asked = self.headers | {"Range": "bytes=0-0"}
+            async with self.session.get(self.uri, headers=asked) as response:
+                tag = self._tag(response)
                 if response.status == 416:  # what a range of an empty file is
                     return Facts(0, tag, streams=0)
                 _check(response)
                 if response.status == 206:
-                    total = headers.get("Content-Range", "").rpartition("/")[2]
+                    total = response.headers.get("Content-Range", "").rpartition("/")[2]
                     return Facts(int(total) if total.isdigit() else None, tag, streams=64)
                 return Facts(response.content_length, tag, streams=0)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
@@ -62,19 +71,19 @@ class HttpSource:
 
     async def read(self, facts: Facts, sink: Sink) -> None:
         """Bring the range that the sink lacks, or the whole file when there are no ranges."""
-        headers = {}
+        headers = dict(self.headers)
         if facts.streams:
             headers["Range"] = f"bytes={sink.at}-{sink.stop - 1}"
-            if facts.tag and not facts.tag.startswith("W/"):
+            if "ETag" in self.tags and facts.tag and not facts.tag.startswith("W/"):
                 headers["If-Range"] = facts.tag
         try:
             async with self.session.get(self.uri, headers=headers) as response:
                 if response.status == 416:
                     raise RestartError("it has become shorter")
                 _check(response)
-                tag = response.headers.get("ETag") or response.headers.get("Last-Modified") or ""
-                if tag != facts.tag:
-                    raise RestartError(f"it has changed: ETag {facts.tag}, then {tag}")
+                tag = self._tag(response)
+                if facts.tag and tag and tag != facts.tag:
+                    raise RestartError(f"it has changed: first it was {facts.tag}, now {tag}")
                 if facts.streams and response.status != 206:
                     raise RestartError("the server has ceased to answer ranges")
                 begins = response.headers.get("Content-Range", "")
@@ -86,6 +95,9 @@ class HttpSource:
                         break
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise _failure(error) from error
+
+    def _tag(self, response: aiohttp.ClientResponse) -> str:
+        return next(filter(None, map(response.headers.get, self.tags)), None) or ""
 
 
 def _check(response: aiohttp.ClientResponse) -> None:

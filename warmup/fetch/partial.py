@@ -206,7 +206,7 @@ class Writer:
         """Whether nothing is missing."""
         return self._part.at == self._part.stop
 
-    def write(self, chunk: bytes) -> int:
+    def write(self, chunk: bytes | bytearray) -> int:
         """Append; what is beyond the end of the part is left out.
 
         Returns:
@@ -276,7 +276,7 @@ class Head:
         """Whether nothing is missing."""
         return self.at == self.stop
 
-    def write(self, chunk: bytes) -> int:
+    def write(self, chunk: bytes | bytearray) -> int:
         """Append; what is beyond the end is left out."""
         self.content += chunk[: self.stop - self.at]
         return len(chunk)

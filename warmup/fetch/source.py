@@ -59,7 +59,7 @@ class Sink(Protocol):
         """Whether nothing is missing."""
         ...
 
-    def write(self, chunk: bytes) -> int:
+    def write(self, chunk: bytes | bytearray) -> int:
         """Take bytes; those beyond `stop` are left out."""
         ...
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from typing import TYPE_CHECKING, Self
 from urllib.parse import urlsplit
 
@@ -11,8 +10,8 @@ from warmup.fetch.local import LocalSource
 
 if TYPE_CHECKING:
     import aiohttp
-    from google.cloud import storage
 
+    from warmup.fetch.gcs import Cloud
     from warmup.fetch.source import Source
     from warmup.file import File
     from warmup.settings import WarmupSettings
@@ -24,8 +23,7 @@ class Sources:
     def __init__(self, settings: WarmupSettings) -> None:
         self._patience_s = settings.fetch_stall_s
         self._session: aiohttp.ClientSession | None = None
-        self._client: storage.Client | None = None
-        self._lock = threading.Lock()
+        self._cloud: Cloud | None = None
 
     async def __aenter__(self) -> Self:
         return self
@@ -33,8 +31,8 @@ class Sources:
     async def __aexit__(self, *_: object) -> None:
         if self._session:
             await self._session.close()
-        if self._client:
-            self._client.close()
+        if self._cloud:
+            self._cloud.close()
 
     def of(self, file: File) -> Source:
         """The source of a file.
@@ -48,25 +46,22 @@ class Sources:
             case "gs":
                 return self._gcs(file)
             case _:
-                return self._http(file)
+                from warmup.fetch.http import HttpSource
 
-    def _http(self, file: File) -> Source:
-        from warmup.fetch.http import HttpSource, session
+                return HttpSource(file.uri, self._connected())
+
+    def _connected(self) -> aiohttp.ClientSession:
+        from warmup.fetch.http import session
 
         self._session = self._session or session(self._patience_s)
-        return HttpSource(file.uri, self._session)
+        return self._session
 
     def _gcs(self, file: File) -> Source:
         try:
-            from warmup.fetch.gcs import GcsSource, client
+            from warmup.fetch.gcs import Cloud, GcsSource
         except ModuleNotFoundError as error:
             raise UnavailableError(
                 f"{file.name}: {file.source} needs {error.name}: pip install 'ember-function[gcs]'"
             ) from error
-
-        def shared() -> storage.Client:
-            with self._lock:
-                self._client = self._client or client()
-                return self._client
-
-        return GcsSource(file.uri, shared, self._patience_s)
+        self._cloud = self._cloud or Cloud()
+        return GcsSource(file.uri, self._cloud, self._connected(), self._patience_s)

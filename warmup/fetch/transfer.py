@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _HASH = 32 * 1024**2
-_BUFFER = 256 * 1024
+_BUFFER = 4 * 1024**2  # large: between two buffers, the hash competes for the GIL with the network
 _LOOK_S = 0.005
 
 
