@@ -5,33 +5,29 @@ Nothing of the network is imported, and no event loop runs, unless something mus
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Self
 from urllib.parse import urlsplit
 
 from warmup import lock
-from warmup.failures import DamagedError, StoppedError, StoreError, UnavailableError
-from warmup.progress import Progress, State
+from warmup.failures import DamagedError, StoreError, UnavailableError
+from warmup.progress import Progress
 from warmup.store import Held, Store, default_root
 
 if TYPE_CHECKING:
     import threading
     from collections.abc import Callable, Sequence
 
-    from warmup.fetch.partial import Partial
-    from warmup.fetch.source import Source
-    from warmup.fetch.sources import Sources
     from warmup.file import File
     from warmup.manifest import Model
     from warmup.settings import WarmupSettings
 
 log = logging.getLogger("ember.prefetch")
 
-_TICK_S = 0.1
 _HASHERS = 4
 
 
@@ -99,8 +95,11 @@ def prefetch(
             list(pool.map(look, files.values()))
         if missing := [file for file in files.values() if file.sha256 not in held]:
             _may_fetch(missing, store, settings)
-            work = _Work(store, settings, frozenset(files), ways, report, held)
-            asyncio.run(work.fetch(missing, stop))
+            from warmup.fetch.job import Job, run
+
+            keep = frozenset(files)
+            job = Job(store, settings, partial(_found, store), keep, ways, report, held)
+            run(job, missing, stop)
     except BaseException:
         for one in held.values():
             one.close()
@@ -152,80 +151,3 @@ def _may_fetch(missing: list[File], store: Store, settings: WarmupSettings) -> N
     except StoreError as error:
         names = ", ".join(file.name for file in missing)
         raise StoreError(f"{error}; missing are: {names}") from error
-
-
-@dataclass(frozen=True, slots=True)
-class _Work:
-    """What fetching needs, and fills."""
-
-    store: Store
-    settings: WarmupSettings
-    keep: frozenset[str]
-    ways: dict[str, Progress]
-    report: Callable[[Progress], None]
-    held: dict[str, Held]
-    partials: dict[str, Partial] = field(default_factory=dict)
-
-    async def fetch(self, missing: list[File], stop: threading.Event | None) -> None:
-        """Fetch all of them at once."""
-        from warmup.fetch.sources import Sources
-        from warmup.fetch.transfer import together
-
-        names = ", ".join(file.name for file in missing)
-        with lock.exclusive(self.store.lock("store")):
-            self.store.make_room(sum(map(self.store.missing, missing)), self.keep, names)
-        slots = asyncio.Semaphore(self.settings.fetch_connections)
-        async with Sources(self.settings) as sources:
-            work = together(*(self._one(file, sources, slots) for file in missing))
-            task = asyncio.ensure_future(work)
-            try:
-                while not (await asyncio.wait({task}, timeout=_TICK_S))[0]:
-                    if stop and stop.is_set():
-                        raise StoppedError("stopped while fetching; what has come is kept")
-                    self._tell()
-                await task
-            finally:
-                task.cancel()
-                await asyncio.wait({task})
-
-    async def _one(self, file: File, sources: Sources, slots: asyncio.Semaphore) -> None:
-        """Fetch one file, or wait for the process that does."""
-        from warmup.fetch.partial import progress
-
-        way = self.ways[file.sha256]
-        while file.sha256 not in self.held:
-            with lock.attempt(self.store.lock(file.sha256)) as ours:
-                if found := await asyncio.to_thread(_found, self.store, file):
-                    self.held[file.sha256] = found
-                elif ours:
-                    await self._fetch(file, sources.of(file), slots)
-                else:
-                    way.state, way.done = State.WAITING, progress(self.store, file)
-                    self.report(way)
-                    await asyncio.sleep(_TICK_S)
-        way.end()
-        self.report(way)
-
-    async def _fetch(self, file: File, source: Source, slots: asyncio.Semaphore) -> None:
-        from warmup.fetch.partial import Partial
-        from warmup.fetch.transfer import Transfer, unbroken
-
-        partial = self.partials[file.sha256] = Partial(self.store, file, self.keep)
-        self.ways[file.sha256].begin(partial.done)
-        try:
-            await Transfer(source, partial, self.settings, slots).run()
-            commit = asyncio.to_thread(self.store.commit, file, partial.fd)
-            self.held[file.sha256] = await unbroken(commit)
-        except StoreError:
-            with suppress(OSError):
-                partial.discard()
-            raise
-        finally:
-            del self.partials[file.sha256]
-            if file.sha256 not in self.held:
-                partial.close()
-
-    def _tell(self) -> None:
-        for sha256, partial in self.partials.items():
-            self.ways[sha256].done = partial.done
-            self.report(self.ways[sha256])
