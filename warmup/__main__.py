@@ -1,6 +1,7 @@
 """`python -m warmup`."""
 
 import sys
+from typing import NoReturn
 
 import click
 
@@ -8,9 +9,16 @@ from warmup.cli import commands
 from warmup.failures import WarmupError
 from warmup.variables import SettingsError
 
-if __name__ == "__main__":
+
+def main() -> NoReturn:
+    """Run a subcommand and exit; what is foreseen to fail ends with one line for each reason."""
     try:
         commands(prog_name="python -m warmup")
     except (WarmupError, SettingsError) as error:
         click.echo(f"Error: {error}", err=True)
         sys.exit(error.exit_code)
+    raise AssertionError("click exits by itself")
+
+
+if __name__ == "__main__":
+    main()

@@ -52,7 +52,8 @@ def imported_by(*words):
         ["swap", "--help"],
         ["faces", "--help"],
         ["ping", "--help"],
-        ["verify", "--help"],
+        ["prefetch", "--help"],
+        ["models", "check"],
     ],
 )
 def test_nothing_heavy_is_imported_before_it_is_needed(words):
@@ -62,7 +63,7 @@ def test_nothing_heavy_is_imported_before_it_is_needed(words):
 def test_a_package_is_imported_only_when_one_of_its_subcommands_runs():
     assert not imported_by("--help") & {"keepalive", "warmup"}
     assert "warmup" not in imported_by("ping", "--help")
-    assert "keepalive" not in imported_by("verify", "--help")
+    assert "keepalive" not in imported_by("prefetch", "--help")
 
 
 def test_the_version_is_that_of_the_distribution():
