@@ -59,7 +59,7 @@ class WarmupSettings:
     )
     fetch_stall_s: float = variable(
         10.0,
-        seconds(3600),
+        seconds(0.1, 3600),
         "How long a connection may stay below that.",
     )
     fetch_retries: int = variable(

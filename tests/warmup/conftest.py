@@ -35,7 +35,7 @@ def store(tmp_path) -> Store:
 
 
 @pytest.fixture
-def settings(store) -> WarmupSettings:
+def settings(store, small_parts, quick_retries) -> WarmupSettings:
     """A store of the test's own and little patience."""
     return WarmupSettings(store=store.root, fetch_stall_s=0.3, fetch_retries=2)
 
@@ -55,13 +55,13 @@ def model_of(file: File) -> Model:
     return Model(file.name, "some", file, "MIT")
 
 
-@pytest.fixture(autouse=True)
-def small_parts(monkeypatch, request) -> None:
+@pytest.fixture
+def small_parts(monkeypatch) -> None:
     """Parts of 64 KiB, so that small files have several; the bench uses the real size."""
     monkeypatch.setattr("warmup.fetch.partial.PART", 64 * 1024)
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def quick_retries(monkeypatch) -> None:
     """No waiting between attempts, but for what a server asks."""
     monkeypatch.setattr("random.Random.uniform", lambda *_: 0.001)

@@ -131,14 +131,10 @@ class TestPrefetch:
     def test_a_signal_ends_it_soon_and_what_came_is_kept(self, site, write, tmp_path, number, code):
         coming = threading.Event()
 
-        def slow(request):
-            request.answer(CONTENT, chunk=3000, pause=0.05)
-            coming.set()
-
         def behave(request):
             if not request.probe:
                 threading.Timer(0.5, coming.set).start()
-            slow(request)
+            request.answer(CONTENT, chunk=3000, pause=0.05)
 
         environ = {"EMBER_MANIFEST": write(site.put(CONTENT, behave))}
         process = subprocess.Popen(

@@ -136,7 +136,7 @@ class Transfer:
         self, work: Coroutine[None, None, T], done: Callable[[], int], floor: int
     ) -> T:
         """The result of `work`, unless it brings less than `floor` bytes a second."""
-        window = max(0.05, self.settings.fetch_stall_s)
+        window = self.settings.fetch_stall_s
         task = asyncio.ensure_future(work)
         try:
             while True:
