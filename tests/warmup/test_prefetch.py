@@ -255,11 +255,12 @@ class TestAnswersThatAreNotTheFile:
         assert path.read_bytes() == CONTENT
 
     @pytest.mark.parametrize("status", [401, 403, 404, 410])
-    def test_a_lasting_refusal_is_not(self, site, settings, status):
+    def test_a_lasting_refusal_is_not(self, site, settings, store, status):
         uri = site.put(CONTENT, lambda request: request.head(status, 0))
         with pytest.raises(UnavailableError, match=f"HTTP {status}"):
             fetch(settings, file_of(CONTENT, uri))
         assert len(site.requests) == 1
+        assert not list((store.root / "partial").iterdir())
 
     def test_retry_after_is_waited_for(self, site, settings):
         asked = []
@@ -314,6 +315,7 @@ class TestAnswersThatAreNotTheFile:
         assert f"expected 1000000 bytes, got {len(sent)}" in str(caught.value)
         assert file.uri in str(caught.value)
         assert not store.path(file.sha256).exists()
+        assert not list((store.root / "partial").iterdir())
 
     def test_a_page_of_the_right_length_is_named_as_such(self, site, settings, store):
         page = b"<html>".ljust(len(CONTENT))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -98,12 +97,13 @@ class Job:
             commit = asyncio.to_thread(self.store.commit, file, partial.fd)
             self.held[file.sha256] = await unbroken(commit)
         except StoreError:
-            with suppress(OSError):
-                partial.discard()
+            partial.discard()
             raise
         finally:
             del self.partials[file.sha256]
             if file.sha256 not in self.held:
+                if not partial.done:  # nothing to go on with: give its room back
+                    partial.discard()
                 partial.close()
 
     def _tell(self) -> None:

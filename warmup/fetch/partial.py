@@ -12,6 +12,7 @@ import json
 import os
 import threading
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -154,9 +155,10 @@ class Partial:
             return os.pwrite(self.fd, chunk, at)
 
     def discard(self) -> None:
-        """Remove it from the disk; what is open stays open."""
-        self._state.unlink(missing_ok=True)
-        self._data.unlink(missing_ok=True)
+        """Remove it from the disk, as far as the disk lets us; what is open stays open."""
+        for path in (self._state, self._data):
+            with suppress(OSError):
+                path.unlink()
 
     def close(self) -> None:
         """Close the data file."""
