@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 
 from function.caution import Caution
 from function.faces import models
-from function.faces.pipeline import Pipeline, embedding_of
+from function.faces.face import embedding_of
+from function.faces.pipeline import Pipeline
 from function.faces.select import Selection, choose
 from function.faces.swappers.mesh import MeshSwapper
 from function.images.decode import decode
