@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test test-fast services lint format docs bench bench-swap bench-memory lock clean
+.PHONY: help install run test test-fast services lint format docs bench bench-swap bench-memory bench-prefetch lock clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -64,13 +64,16 @@ docs: $(VENV)/.dev ## write the generated tables of docs/
 
 # --- measurements -------------------------------------------------------------------------------
 
-bench: bench-swap bench-memory ## every benchmark
+bench: bench-swap bench-memory bench-prefetch ## every benchmark
 
 bench-swap: $(VENV)/.dev ## time of a swap against the bare model runs; 1 and 8 clients
 	$(BIN)/python -m tests.bench.swap
 
 bench-memory: $(VENV)/.dev ## resident memory over 300 swaps of mixed sizes
 	$(BIN)/python -m tests.bench.memory
+
+bench-prefetch: $(VENV)/.dev ## getting models against cp + sha256sum and against one stream
+	$(BIN)/python -m tests.bench.prefetch
 
 # --- upkeep -------------------------------------------------------------------------------------
 

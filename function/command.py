@@ -17,7 +17,8 @@ COMMANDS = {
     "faces": ("function.cli.faces:faces", "List the faces of a photo, or draw them."),
     "config": ("function.cli.config:config", "Show the settings and where each came from."),
     "ping": ("keepalive.cli:ping", "Ask a server whether it is ready."),
-    "verify": ("warmup.cli:verify", "Check the files of a model manifest."),
+    "prefetch": ("warmup.cli:prefetch", "Bring all models into the store, proven."),
+    "models": ("warmup.cli:models", "Check the manifest; list, verify or clean the store."),
 }
 """Each subcommand: where it is, as "module:attribute", and what `ember --help` says about it."""
 

@@ -8,17 +8,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from function import variables
-from function.variables import amount, choice, file, seconds, text, variable, whole
+from warmup import variables
+from warmup.settings import WarmupSettings
+from warmup.variables import amount, choice, seconds, text, variable, whole
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
-    """The effective settings; the attribute `max_pixels` is the variable `EMBER_MAX_PIXELS`."""
+class Settings(WarmupSettings):
+    """The effective settings; the attribute `max_pixels` is the variable `EMBER_MAX_PIXELS`.
+
+    Those of the warm-up package are among them.
+    """
 
     host: str = variable("127.0.0.1", text(), "The address to listen on.")
     port: int = variable(
@@ -26,12 +29,6 @@ class Settings:
         whole(0, 65535),
         "The port to listen on; 0 takes a free one.",
         fallback="PORT",
-    )
-    manifest: Path | None = variable(
-        None,
-        file(),
-        "The `models.toml` that lists the models to load.",
-        shown_default="the embedded set",
     )
     threads: int | None = variable(
         None,

@@ -14,8 +14,8 @@ import sys
 from function import logs
 from function.exits import Exit
 from function.settings import load
-from function.variables import SettingsError
-from warmup.manifest import ManifestError
+from warmup.failures import WarmupError
+from warmup.variables import SettingsError
 
 _ADVICE = {
     errno.EADDRINUSE: "Stop what uses it, or choose another with EMBER_PORT.",
@@ -46,15 +46,15 @@ def run() -> int:
 
     try:
         return serve(settings)
-    except ManifestError as error:
-        return _refuse(str(error), Exit.CONFIG)
+    except WarmupError as error:
+        return _refuse(str(error), error.exit_code)
     except Exception:
         # Not Python's own report, which would be many lines where a log has one for each event.
         log.exception("stopped by an error")
         return Exit.INTERNAL
 
 
-def _refuse(reason: str, code: Exit) -> int:
+def _refuse(reason: str, code: int) -> int:
     print(f"Error: {reason}", file=sys.stderr)
     return code
 

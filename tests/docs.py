@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from function.caution import Caution
 from function.problems import KINDS
 from function.settings import Settings
-from function.variables import variables
+from warmup.variables import variables
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

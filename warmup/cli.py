@@ -2,38 +2,180 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import sys
+import threading
+import time
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from warmup.manifest import ManifestError, read
+from warmup import manifest
+from warmup.failures import DamagedError, ManifestError, WarmupError
+from warmup.settings import load
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
 
-class Unusable(click.ClickException):
-    """The manifest, or a file that it names, cannot be used."""
+    from warmup.manifest import Model
+    from warmup.progress import Progress
+    from warmup.settings import WarmupSettings
 
-    exit_code = 65
+_FILE = click.argument("file", required=False, type=click.Path(path_type=Path))
 
 
 @click.command()
-@click.argument("manifest", type=click.Path(path_type=Path))
-def verify(manifest: Path) -> None:
-    """Check that every file of MANIFEST (a models.toml) has its size and its SHA-256."""
-    try:
-        models = read(manifest)
-    except ManifestError as error:
-        raise Unusable(str(error)) from None
+@click.pass_obj
+def prefetch(embedded: Path | None) -> None:
+    """Bring every model of the manifest into the store, proven.
+
+    On a terminal it shows bars, elsewhere it writes a line of JSON for every step. What has been
+    fetched when it is interrupted is kept. Exit codes: 65 damaged, 69 unavailable, 74 the store,
+    78 the settings or the manifest.
+    """
+    settings = load(os.environ)
+    models = _models(None, settings, embedded)
+    from warmup.prefetch import prefetch as bring
+
+    with _reporting() as report, _stopping() as stop:
+        began = time.perf_counter()
+        with bring(models, settings, report=report, stop=stop) as ready:
+            took = time.perf_counter() - began
+            count = len(ready.held)
+            click.echo(f"{count} files are here and proven ({took * 1e3:.0f} ms)", err=True)
+
+
+@click.group()
+def models() -> None:
+    """Look after the manifest and the store.
+
+    FILE is a models.toml; without it EMBER_MANIFEST counts, or else the embedded set.
+    """
+
+
+@models.command()
+@_FILE
+@click.pass_obj
+def check(embedded: Path | None, file: Path | None) -> None:
+    """Name everything that is wrong with a manifest."""
+    found = _models(file, load(os.environ), embedded)
+    total = sum(one.size for model in found for one in model.files)
+    click.echo(f"{len(found)} models, {_bytes(total)}: nothing is wrong")
+
+
+@models.command()
+@_FILE
+@click.pass_obj
+def ls(embedded: Path | None, file: Path | None) -> None:
+    """List the files of the manifest, and whatever else is in the store."""
+    from warmup.prefetch import open_store
+
+    settings = load(os.environ)
+    store = open_store(settings)
+    entries = {entry.sha256: entry for entry in store.entries()}
+    for model in _models(file, settings, embedded):
+        for one in model.files:
+            entry = entries.pop(one.sha256, None)
+            state = "in place" if one.path else "in the store" if entry else "missing"
+            if entry and not store.path(one.sha256).exists():
+                state = "partial"
+            elif entry and entry.in_use:
+                state = "in use"
+            click.echo(f"{one.sha256[:12]}  {_bytes(one.size):>10}  {state:12}  {one.name}")
+    for entry in entries.values():
+        state = "in use" if entry.in_use else "not named"
+        click.echo(f"{entry.sha256[:12]}  {_bytes(entry.size):>10}  {state:12}  -")
+
+
+@models.command()
+@_FILE
+@click.pass_obj
+def verify(embedded: Path | None, file: Path | None) -> None:
+    """Hash every file of the manifest that is here, whatever was found before."""
+    from warmup.prefetch import open_store
+
+    settings = load(os.environ)
+    store = open_store(settings)
+    files = [one for model in _models(file, settings, embedded) for one in model.files]
     bad = 0
-    for model in models:
+    for one in files:
         try:
-            model.verify()
-        except ManifestError as error:
+            held = store.find(one, trust=False)
+        except WarmupError as error:
             bad += 1
-            click.echo(f"bad  {model.role}: {error}", err=True)
+            click.echo(f"bad      {error}", err=True)
+            continue
+        if held is None:
+            bad += 1
+            click.echo(f"missing  {one.name}: {one.source}", err=True)
         else:
-            click.echo(f"ok   {model.role}: {model.path.name}, {model.size} bytes, {model.licence}")
+            held.close()
+            click.echo(f"ok       {one.name}: {held.file.path}, {one.size} bytes")
     if bad:
-        raise Unusable(f"{bad} of {len(models)} models cannot be used.")
+        raise DamagedError(f"{bad} of {len(files)} files cannot be used")
 
 
-commands = click.Group("warmup", commands=[verify], help="What a replica needs to become ready.")
+@models.command()
+@_FILE
+@click.option("--dry-run", is_flag=True, help="Only say what would be removed.")
+@click.pass_obj
+def gc(embedded: Path | None, file: Path | None, *, dry_run: bool) -> None:
+    """Remove from the store what the manifest does not name and nothing uses."""
+    from warmup.prefetch import open_store
+
+    settings = load(os.environ)
+    store = open_store(settings)
+    named = {one.sha256 for model in _models(file, settings, embedded) for one in model.files}
+    for entry in store.entries():
+        if entry.sha256 in named:
+            continue
+        with store.writing():
+            gone = not entry.in_use if dry_run else store.remove(entry.sha256)
+        word = "in use" if not gone else "would go" if dry_run else "removed"
+        click.echo(f"{word:9} {entry.sha256[:12]}  {_bytes(entry.size)}")
+
+
+commands = click.Group(
+    "warmup", commands=[prefetch, models], help="What a replica needs to become ready."
+)
+
+
+def _models(
+    file: Path | None, settings: WarmupSettings, embedded: Path | None
+) -> tuple[Model, ...]:
+    path = file or settings.manifest or embedded
+    if path is None:
+        raise ManifestError("EMBER_MANIFEST is not set")
+    return manifest.read(path)
+
+
+@contextmanager
+def _stopping() -> Iterator[threading.Event]:
+    """An event that SIGTERM sets: as process 1 of a container, nothing else would end us."""
+    stop = threading.Event()
+    before = signal.signal(signal.SIGTERM, lambda *_: stop.set())
+    try:
+        yield stop
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
+def _reporting() -> Iterator[Callable[[Progress], None]]:
+    """Bars on a terminal, else lines of JSON."""
+    if not sys.stderr.isatty():
+        from warmup.lines import Lines
+
+        yield Lines(click.echo)
+        return
+    from warmup.bars import bars
+
+    with bars() as report:
+        yield report
+
+
+def _bytes(count: int) -> str:
+    return f"{count / 1e6:,.1f} MB"

@@ -7,8 +7,8 @@ import os
 
 import click
 
-from function import variables
 from function.settings import Settings
+from warmup import variables
 
 
 @click.command()

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 import click
 
+import function
 from function import __version__
 from function.cli.failure import Failure
 from function.exits import Exit
 from function.problems import Problem
-from function.variables import SettingsError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+_EMBEDDED = Path(function.__file__).parent / "models" / "models.toml"
+"""The manifest that subcommands of other packages take when nothing names one."""
 
 
 class LazyGroup(click.Group):
@@ -54,7 +58,7 @@ def run(entries: Mapping[str, tuple[str, str]]) -> int:
     group = LazyGroup(entries, help="Swap faces, warm from the first request on.")
     click.version_option(__version__, message="ember %(version)s")(group)
     try:
-        return int(group.main(prog_name="ember", standalone_mode=False) or 0)
+        return int(group.main(prog_name="ember", standalone_mode=False, obj=_EMBEDDED) or 0)
     except click.Abort:
         return Exit.INTERRUPTED
     except click.ClickException as error:
@@ -62,12 +66,15 @@ def run(entries: Mapping[str, tuple[str, str]]) -> int:
         return error.exit_code
     except Failure as failure:
         return _failed(str(failure), failure.code)
-    except SettingsError as error:
-        return _failed(str(error), Exit.CONFIG)
     except Problem as problem:
         return _failed(f"{problem.detail} {problem.kind.hint}", Exit.BAD_INPUT)
+    except Exception as error:
+        # Those of other packages say themselves how to exit: importing them here would cost all.
+        if not isinstance(code := getattr(error, "exit_code", None), int):
+            raise
+        return _failed(str(error), code)
 
 
-def _failed(message: str, code: Exit) -> int:
+def _failed(message: str, code: int) -> int:
     click.echo(f"Error: {message}", err=True)
     return code

@@ -6,9 +6,6 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from function.assemble import service
-from function.cli.failure import Failure
-from function.exits import Exit
-from warmup.manifest import ManifestError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -22,14 +19,11 @@ async def opened(settings: Settings) -> AsyncIterator[Service]:
     """A service that can work, but is not warm: that pays only for a server.
 
     Raises:
-        Failure: the models cannot be loaded.
+        WarmupError: the models cannot be loaded.
     """
+    ready = service(settings)
     try:
-        ready = service(settings)
-        try:
-            await ready.load()
-            yield ready
-        finally:
-            ready.close()
-    except ManifestError as error:
-        raise Failure(str(error), Exit.CONFIG) from None
+        await ready.load()
+        yield ready
+    finally:
+        ready.close()

@@ -11,7 +11,7 @@ from function.faces.identity import Identity
 from function.faces.landmarks import FaceMesh
 from function.faces.search import Search
 from function.runtime.backends.onnx import OnnxEngine
-from warmup.manifest import ManifestError
+from warmup.failures import ManifestError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -49,7 +49,8 @@ def load(manifest: Sequence[Model], threads: int = 1) -> Models:
         threads: threads of one inference.
 
     Raises:
-        ManifestError: a role is missing or named twice, a family is unknown, a file is damaged.
+        ManifestError: a role is missing or named twice, or a family is unknown.
+        DamagedError: a file is not what the manifest says.
     """
     roles = sorted(model.role for model in manifest)
     needed = sorted(role for role, _ in _FAMILIES)
@@ -68,5 +69,5 @@ def load(manifest: Sequence[Model], threads: int = 1) -> Models:
 
 
 def _open(model: Model, threads: int) -> Engine:
-    model.verify()
+    model.file.verify(model.path)
     return OnnxEngine(model.path, threads)

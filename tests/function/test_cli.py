@@ -454,7 +454,7 @@ class TestConfig:
         from dataclasses import dataclass
 
         from function.cli import config
-        from function.variables import text, variable
+        from warmup.variables import text, variable
 
         @dataclass(frozen=True)
         class Declared:

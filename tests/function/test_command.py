@@ -52,7 +52,8 @@ def imported_by(*words):
         ["swap", "--help"],
         ["faces", "--help"],
         ["ping", "--help"],
-        ["verify", "--help"],
+        ["prefetch", "--help"],
+        ["models", "check"],
     ],
 )
 def test_nothing_heavy_is_imported_before_it_is_needed(words):
@@ -62,7 +63,7 @@ def test_nothing_heavy_is_imported_before_it_is_needed(words):
 def test_a_package_is_imported_only_when_one_of_its_subcommands_runs():
     assert not imported_by("--help") & {"keepalive", "warmup"}
     assert "warmup" not in imported_by("ping", "--help")
-    assert "keepalive" not in imported_by("verify", "--help")
+    assert "keepalive" not in imported_by("prefetch", "--help")
 
 
 def test_the_version_is_that_of_the_distribution():
@@ -133,7 +134,7 @@ class TestServing:
     def test_further_words_make_it_the_command_line(self):
         done = ember("config", code=self.SERVE)
         assert done.returncode == 0
-        assert done.stdout.startswith("EMBER_HOST")
+        assert "EMBER_HOST  " in done.stdout
 
     def test_bad_settings_stop_it_with_all_of_them_named(self):
         done = ember(code=self.SERVE, EMBER_THREADS="none", EMBER_PROT="1")

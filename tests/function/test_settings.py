@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 import function
+import warmup
 from function.settings import Settings, load
-from function.variables import SettingsError, variables
+from warmup.variables import SettingsError, variables
 
 
 def test_an_empty_environment_gives_the_defaults():
@@ -81,6 +82,7 @@ def test_the_environment_is_read_nowhere_else():
 
 
 def test_every_setting_is_used():
-    folder = Path(function.__file__).parent
-    code = "".join(p.read_text() for p in folder.rglob("*.py") if p.name != "settings.py")
+    folders = (Path(package.__file__).parent for package in (function, warmup))
+    paths = (path for folder in folders for path in folder.rglob("*.py"))
+    code = "".join(path.read_text() for path in paths if path.name != "settings.py")
     assert [v.field for v in variables(Settings) if f"settings.{v.field}" not in code] == []

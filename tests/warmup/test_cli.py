@@ -1,58 +1,280 @@
-"""`ember verify`, also as `python -m warmup verify`."""
+"""`ember prefetch` and `ember models …`, also as `python -m warmup …`."""
 
 from __future__ import annotations
 
+import json
+import os
 import shutil
+import signal
 import subprocess
 import sys
+import threading
 from importlib.resources import files
 from pathlib import Path
 
 import pytest
 
+from function.exits import Exit
+from tests.warmup.conftest import content_of, file_of
+from warmup import failures
+
 MODELS = Path(str(files("function"))) / "models"
-
-
-def verify(manifest):
-    return subprocess.run(
-        [sys.executable, "-m", "warmup", "verify", str(manifest)],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+CONTENT = content_of(300_000)
 
 
 @pytest.fixture
-def manifest(tmp_path):
+def ember(tmp_path):
+    """Run `ember`; the settings are those of the environment."""
+
+    def run(*words, code="from function.command import main; main()", **environ):
+        return subprocess.run(
+            [sys.executable, "-c", f"import sys; sys.argv[1:] = {list(map(str, words))}\n{code}"],
+            env=os.environ | {"EMBER_STORE": str(tmp_path / "store")} | environ,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+
+    return run
+
+
+@pytest.fixture
+def write(tmp_path):
+    """Write a manifest with one model for each URI; its path."""
+
+    def write(*uris, content=CONTENT, name="models.toml", licence="MIT"):
+        entries = []
+        for number, uri in enumerate(uris):
+            file = file_of(content, uri)
+            entries.append(
+                f'[[model]]\nrole = "m{number}"\nfamily = "f"\nuri = "{file.uri}"\n'
+                f'size = {file.size}\nsha256 = "{file.sha256}"\nlicence = "{licence}"\n'
+            )
+        path = tmp_path / name
+        path.write_text("".join(entries))
+        return str(path)
+
+    return write
+
+
+@pytest.fixture
+def copy(tmp_path):
     """A copy of the embedded models that may be damaged."""
     shutil.copytree(MODELS, tmp_path / "models")
     return tmp_path / "models" / "models.toml"
 
 
-def test_good_files_are_listed(manifest):
-    done = verify(manifest)
-    assert done.returncode == 0
-    assert [line.split()[:2] for line in done.stdout.splitlines()] == [
-        ["ok", "detect:"],
-        ["ok", "landmarks:"],
-        ["ok", "identity:"],
-    ]
+def test_exit_codes_agree_with_those_of_ember():
+    assert failures.ManifestError("").exit_code == Exit.CONFIG
+    assert failures.UnavailableError("").exit_code == Exit.UNAVAILABLE
+    assert failures.DamagedError("").exit_code == Exit.BAD_INPUT
+    assert failures.StoreError("").exit_code == Exit.CANNOT_WRITE
+    assert failures.WarmupError("").exit_code == Exit.INTERNAL
 
 
-def test_every_bad_file_is_named(manifest):
-    (manifest.parent / "centerface.onnx").unlink()
-    with (manifest.parent / "face_mesh_468.onnx").open("r+b") as file:
-        file.write(b"x")
-    done = verify(manifest)
-    assert done.returncode == 65
-    assert "bad  detect:" in done.stderr
-    assert "bad  landmarks:" in done.stderr
-    assert "ok   identity:" in done.stdout
-    assert "2 of 3 models cannot be used." in done.stderr
+class TestPrefetch:
+    def test_the_embedded_set_is_there(self, ember, tmp_path):
+        done = ember("prefetch")
+        assert done.returncode == 0
+        assert "3 files are here and proven" in done.stderr
+        assert not (tmp_path / "store").exists()
+
+    def test_it_fetches_and_says_so_in_lines_of_json(self, ember, site, write, tmp_path):
+        done = ember("prefetch", EMBER_MANIFEST=write(site.put(CONTENT)))
+        assert done.returncode == 0, done.stderr
+        lines = [json.loads(line) for line in done.stdout.splitlines()]
+        assert lines[0]["state"] == "checking"
+        assert lines[-1] | {"name": "m0", "state": "ready", "done": 300_000} == lines[-1]
+        assert len(list((tmp_path / "store" / "sha256").iterdir())) == 1
+
+    @pytest.mark.parametrize(
+        ("code", "said"),
+        [
+            (65, "expected sha256"),
+            (69, "HTTP 404"),
+            (74, "the store"),
+            (78, "`size` is missing"),
+        ],
+    )
+    def test_every_kind_of_failure_has_its_exit_code(
+        self, ember, site, write, tmp_path, code, said
+    ):
+        environ = {"EMBER_MANIFEST": write(site.put(CONTENT))}
+        match code:
+            case 65:
+                site.put(CONTENT, lambda request: request.answer(CONTENT[:-1] + b"x"))
+            case 69:
+                site.put(CONTENT, lambda request: request.head(404, 0))
+            case 74:
+                environ["EMBER_STORE"] = "/proc/store"
+            case 78:
+                text = Path(environ["EMBER_MANIFEST"]).read_text()
+                Path(environ["EMBER_MANIFEST"]).write_text(text.replace("size = ", "length = "))
+        done = ember("prefetch", **environ)
+        assert done.returncode == code
+        assert said in done.stderr
+        assert done.stderr.startswith("Error: ")
+        assert "Traceback" not in done.stderr
+        again = ember("prefetch", code="import warmup.__main__ as m; m.main()", **environ)
+        assert (again.returncode, again.stderr) == (code, done.stderr)
+
+    def test_wrong_settings_end_it(self, ember):
+        done = ember("prefetch", EMBER_FETCH_CONNECTIONS="none")
+        assert done.returncode == 78
+        assert "EMBER_FETCH_CONNECTIONS is 'none'; allowed: 1 to 64." in done.stderr
+
+    def test_settings_of_other_packages_are_not_its_business(self, ember):
+        assert ember("prefetch", EMBER_HEARTBEAT_OF_TOMORROW="1").returncode == 0
+
+    @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 130), (signal.SIGINT, 130)])
+    def test_a_signal_ends_it_soon_and_what_came_is_kept(self, site, write, tmp_path, number, code):
+        coming = threading.Event()
+
+        def behave(request):
+            if not request.probe:
+                threading.Timer(0.5, coming.set).start()
+            request.answer(CONTENT, chunk=3000, pause=0.05)
+
+        environ = {"EMBER_MANIFEST": write(site.put(CONTENT, behave))}
+        process = subprocess.Popen(
+            [sys.executable, "-c", "from function.command import main; main()", "prefetch"],
+            env=os.environ | environ | {"EMBER_STORE": str(tmp_path / "store")},
+            stderr=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            text=True,
+        )
+        coming.wait(30)
+        process.send_signal(number)
+        _, said = process.communicate(timeout=20)
+        assert process.returncode == code, said
+        assert "Traceback" not in said
+        (state,) = (tmp_path / "store" / "partial").glob("*.json")
+        assert json.loads(state.read_text())["done"] > 0
+
+    def test_a_terminal_sees_bars(self, site, write, tmp_path):
+        pty = pytest.importorskip("pty")
+        ours, theirs = pty.openpty()
+        environ = {"EMBER_MANIFEST": write(site.put(CONTENT)), "TERM": "xterm", "COLUMNS": "100"}
+        process = subprocess.Popen(
+            [sys.executable, "-m", "warmup", "prefetch"],
+            env=os.environ | environ | {"EMBER_STORE": str(tmp_path / "store")},
+            stdout=subprocess.PIPE,
+            stderr=theirs,
+        )
+        os.close(theirs)
+        seen = b""
+        try:
+            while data := os.read(ours, 4096):
+                seen += data
+        except OSError:
+            pass
+        os.close(ours)
+        assert process.communicate()[0] == b""
+        assert process.returncode == 0
+        assert b"m0" in seen
+        assert "━".encode() in seen
 
 
-def test_a_manifest_that_cannot_be_read_is_named(tmp_path):
-    done = verify(tmp_path / "nowhere.toml")
-    assert done.returncode == 65
-    assert "nowhere.toml" in done.stderr
+class TestCheck:
+    def test_a_good_manifest_is_summed_up(self, ember):
+        done = ember("models", "check")
+        assert done.returncode == 0
+        assert done.stdout == "3 models, 16.3 MB: nothing is wrong\n"
+
+    def test_everything_that_is_wrong_is_named(self, ember, write):
+        path = write("a.onnx", "ftp://host/b", licence="CC-BY-NC-4.0")
+        done = ember("models", "check", path)
+        assert done.returncode == 78
+        assert len(done.stderr.splitlines()) == 3
+        assert done.stderr.count("CC-BY-NC-4.0") == 2
+        assert "ftp" not in done.stderr
+
+    def test_alone_it_needs_a_manifest(self, ember):
+        done = ember("models", "check", code="import warmup.__main__ as m; m.main()")
+        assert done.returncode == 78
+        assert "EMBER_MANIFEST" in done.stderr
+
+
+class TestVerify:
+    def test_good_files_are_listed(self, ember, copy):
+        done = ember("models", "verify", copy)
+        assert done.returncode == 0
+        assert [line.split()[:2] for line in done.stdout.splitlines()] == [
+            ["ok", "detect:"],
+            ["ok", "landmarks:"],
+            ["ok", "identity:"],
+        ]
+
+    def test_every_bad_file_is_named(self, ember, copy):
+        (copy.parent / "centerface.onnx").unlink()
+        with (copy.parent / "face_mesh_468.onnx").open("r+b") as file:
+            file.write(b"x")
+        done = ember("models", "verify", copy)
+        assert done.returncode == 65
+        assert "bad      detect:" in done.stderr
+        assert "bad      landmarks:" in done.stderr
+        assert "ok       identity:" in done.stdout
+        assert "2 of 3 files cannot be used" in done.stderr
+
+    def test_what_is_not_fetched_is_missing(self, ember, write):
+        done = ember("models", "verify", write("https://host/a"))
+        assert done.returncode == 65
+        assert "missing  m0: https://host/a" in done.stderr
+
+    def test_a_marker_does_not_help_a_damaged_file(self, ember, site, write, tmp_path):
+        path = write(site.put(CONTENT))
+        assert ember("prefetch", EMBER_MANIFEST=path).returncode == 0
+        (stored,) = (tmp_path / "store" / "sha256").iterdir()
+        before = stored.stat()
+        stored.chmod(0o644)
+        stored.write_bytes(CONTENT[:-1] + b"x")
+        os.utime(stored, ns=(before.st_atime_ns, before.st_mtime_ns))
+        done = ember("models", "verify", path)
+        assert done.returncode == 65
+        assert "expected sha256" in done.stderr
+
+
+class TestListAndClean:
+    @pytest.fixture
+    def two(self, ember, site, write):
+        """A store with two files, and the manifest of the second; the first's digest."""
+        other = content_of(200_000, 5)
+        first = write(site.put(other), content=other, name="first.toml")
+        second = write(site.put(CONTENT))
+        for path in (first, second):
+            assert ember("prefetch", EMBER_MANIFEST=path).returncode == 0
+        return second, file_of(other, "").sha256
+
+    def test_a_manifest_and_what_else_there_is_are_listed(self, ember, two, tmp_path):
+        path, other = two
+        done = ember("models", "ls", path)
+        assert [line.split()[3:] for line in done.stdout.splitlines()] == [
+            ["in", "the", "store", "m0"],
+            ["not", "named", "-"],
+        ]
+        assert done.stdout.splitlines()[1].startswith(other[:12])
+
+    def test_what_is_missing_or_in_place_is_listed(self, ember, write):
+        assert "missing" in ember("models", "ls", write("https://host/a")).stdout
+        assert ember("models", "ls").stdout.count("in place") == 3
+
+    def test_what_is_not_named_is_removed_when_asked(self, ember, two, tmp_path):
+        path, other = two
+        stored = tmp_path / "store" / "sha256"
+        assert f"would go  {other[:12]}" in ember("models", "gc", path, "--dry-run").stdout
+        assert len(list(stored.iterdir())) == 2
+        assert f"removed   {other[:12]}" in ember("models", "gc", path).stdout
+        assert [one.name for one in stored.iterdir()] != [other]
+        assert len(list(stored.iterdir())) == 1
+        assert ember("models", "gc", path).stdout == ""
+
+    def test_what_is_in_use_stays(self, ember, two, tmp_path):
+        from warmup import lock
+
+        path, other = two
+        with (tmp_path / "store" / "sha256" / other).open("rb") as used:
+            lock.share(used.fileno())
+            assert f"in use    {other[:12]}" in ember("models", "gc", path).stdout
+            assert f"in use    {other[:12]}" in ember("models", "gc", path, "--dry-run").stdout
+        assert (tmp_path / "store" / "sha256" / other).exists()

@@ -9,7 +9,7 @@ from function.http.calls import FACES, SWAP
 from function.http.connection import KEEPALIVE_S
 from function.http.form import MAX_PARTS
 from function.settings import Settings
-from function.variables import variables
+from warmup.variables import variables
 
 from .test_codes import MEMBERS
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from function.variables import (
+from warmup.variables import (
     SettingsError,
     amount,
     choice,

@@ -1,7 +1,8 @@
 """Environment variables as typed, documented fields of a dataclass, each declared in one place.
 
 A field made by `variable` carries everything that reading, printing and documenting it needs. What
-Ember's own variables are stands in `settings`; this module only knows how to read such a class.
+variables there are say `warmup.settings` and `function.settings`, which includes the former; this
+module only knows how to read such a class.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ HIDDEN = "***"
 
 class SettingsError(Exception):
     """Some variables are wrong; `problems` has one sentence for each of them."""
+
+    exit_code = 78
 
     def __init__(self, problems: list[str]) -> None:
         super().__init__("\n".join(problems))
@@ -120,11 +123,17 @@ def variables(declared: type[Any]) -> Iterator[Variable]:
         )
 
 
-def read(declared: type[Any], environ: Mapping[str, str]) -> list[Value]:
+def read(declared: type[Any], environ: Mapping[str, str], *, alone: bool = True) -> list[Value]:
     """Read every declared variable; one that is set to nothing counts as not set.
 
+    Args:
+        declared: the dataclass.
+        environ: the environment, usually `os.environ`.
+        alone: whether a variable with our prefix that `declared` does not know is a mistake. It is
+            none where `declared` is only a part of all the variables.
+
     Raises:
-        SettingsError: naming every bad value and every variable with our prefix that is not known.
+        SettingsError: naming every bad value and every variable that is a mistake.
     """
     known = list(variables(declared))
     ours = {
@@ -146,7 +155,8 @@ def read(declared: type[Any], environ: Mapping[str, str]) -> list[Value]:
             values.append(Value(item, value, origin))
     names = [item.name for item in known]
     unknown = sorted(name for name in ours if name.startswith(PREFIX) and name not in names)
-    problems += [f"{name} is not a setting{_did_you_mean(name, names)}" for name in unknown]
+    if alone:
+        problems += [f"{name} is not a setting{_did_you_mean(name, names)}" for name in unknown]
     if problems:
         raise SettingsError(problems)
     return values
@@ -211,6 +221,31 @@ def file() -> Reader[Path]:
         return path
 
     return Reader(parse, "the path of a file that exists")
+
+
+def folder() -> Reader[Path]:
+    """A folder, which need not exist yet."""
+
+    def parse(given: str) -> Path:
+        path = Path(given).expanduser()
+        if path.exists() and not path.is_dir():
+            raise ValueError(given)
+        return path.absolute()
+
+    return Reader(parse, "the path of a folder")
+
+
+def switch() -> Reader[bool]:
+    """Yes or no."""
+    words = {"true": True, "1": True, "yes": True, "on": True}
+    words |= {"false": False, "0": False, "no": False, "off": False}
+
+    def parse(given: str) -> bool:
+        if given.lower() not in words:
+            raise ValueError(given)
+        return words[given.lower()]
+
+    return Reader(parse, "true, false")
 
 
 N = TypeVar("N", int, float)

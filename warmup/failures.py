@@ -1,0 +1,47 @@
+"""How getting models can fail; `exit_code` is that of the process, after BSD's sysexits."""
+
+from __future__ import annotations
+
+
+class WarmupError(Exception):
+    """Something that was foreseen to fail; its text says what, where and what to do."""
+
+    exit_code = 70
+
+
+class ManifestError(WarmupError):
+    """The manifest cannot be used, or the settings do not fit it.
+
+    Attributes:
+        problems: one sentence for each thing that is wrong.
+    """
+
+    exit_code = 78
+
+    def __init__(self, *problems: str) -> None:
+        super().__init__("\n".join(problems))
+        self.problems = problems
+
+
+class DamagedError(WarmupError):
+    """A file is not what the manifest says."""
+
+    exit_code = 65
+
+
+class UnavailableError(WarmupError):
+    """A source does not give the file: refused, not found, not reachable, too slow, offline."""
+
+    exit_code = 69
+
+
+class StoreError(WarmupError):
+    """The store cannot take the file: full, read-only, not permitted, broken."""
+
+    exit_code = 74
+
+
+class StoppedError(WarmupError):
+    """The work was told to stop; what is there of it is kept."""
+
+    exit_code = 130

@@ -1,0 +1,1 @@
+"""Fetching files over networks that break, from servers that lie, into a store."""

@@ -1,0 +1,57 @@
+"""When to try again, and when to give up: a pure decision."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+
+PROGRESS = 1024**2
+"""So many new bytes are worth a new start of the count of failures."""
+
+LONGEST_S = 30.0
+LONGEST_ASKED_S = 120.0
+"""A server that asks for more than this is not waited for."""
+
+
+@dataclass(slots=True)
+class Patience:
+    """How often in a row something has failed without progress.
+
+    Attributes:
+        retries: how often it may.
+        rng: where the jitter comes from.
+    """
+
+    retries: int
+    rng: random.Random = field(default_factory=random.Random)
+    failures: int = 0
+
+    def wait_s(self, gained: int, asked_s: float) -> float | None:
+        """How long to wait after another failure; None to give up.
+
+        Exponential back-off from half a second on with full jitter, so that the replicas that a
+        failure hit together do not come back together; never less than the server asked for.
+
+        Args:
+            gained: the bytes that came since the failure before.
+            asked_s: what the server asked for.
+        """
+        self.failures = 1 if gained >= PROGRESS else self.failures + 1
+        if self.failures > self.retries or asked_s > LONGEST_ASKED_S:
+            return None
+        longest = min(LONGEST_S, 0.5 * 2 ** (self.failures - 1))
+        return asked_s + self.rng.uniform(0, longest)
+
+
+def retry_after(text: str, now: datetime | None = None) -> float:
+    """The seconds that a Retry-After header asks to wait: it is a number or a date."""
+    if text.strip().isdigit():
+        return float(text)
+    try:
+        then = parsedate_to_datetime(text)
+    except ValueError:
+        return 0.0
+    wait = then.replace(tzinfo=then.tzinfo or UTC) - (now or datetime.now(UTC))
+    return max(0.0, wait.total_seconds())

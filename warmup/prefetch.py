@@ -1,0 +1,153 @@
+"""All files of some models into the store, proven; what is there already costs next to nothing.
+
+Nothing of the network is imported, and no event loop runs, unless something must be fetched.
+"""
+
+from __future__ import annotations
+
+import logging
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Self
+from urllib.parse import urlsplit
+
+from warmup import lock
+from warmup.failures import DamagedError, StoreError, UnavailableError
+from warmup.progress import Progress
+from warmup.store import Held, Store, default_root
+
+if TYPE_CHECKING:
+    import threading
+    from collections.abc import Callable, Sequence
+
+    from warmup.file import File
+    from warmup.manifest import Model
+    from warmup.settings import WarmupSettings
+
+log = logging.getLogger("ember.prefetch")
+
+_HASHERS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """Models whose files are all here and right, and stay until `close`.
+
+    Attributes:
+        models: as they were given, but every file has its path.
+    """
+
+    models: tuple[Model, ...]
+    held: tuple[Held, ...]
+
+    def close(self) -> None:
+        """Allow that they are evicted."""
+        for held in self.held:
+            held.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def prefetch(
+    models: Sequence[Model],
+    settings: WarmupSettings,
+    *,
+    report: Callable[[Progress], None] = lambda _: None,
+    stop: threading.Event | None = None,
+) -> Ready:
+    """Make sure that every file of the models is here and right.
+
+    It blocks; a server calls it in a thread. A file that is fetched by another process at the same
+    time is waited for. A damaged file in the store is fetched anew.
+
+    Args:
+        models: their graphs and all variants.
+        settings: store, offline, and how to fetch.
+        report: called with what has changed, in this thread or others, a few times a second.
+        stop: end early when it is set.
+
+    Raises:
+        DamagedError: a source, or a file in its own place, is not what the manifest says.
+        UnavailableError: a source does not give its file, or it is remote and we are offline.
+        StoreError: the store cannot take it.
+        StoppedError: `stop` was set.
+    """
+    store = open_store(settings)
+    files = {file.sha256: file for model in models for file in model.files}
+    ways = {key: Progress(file.name, file.size) for key, file in files.items()}
+    held: dict[str, Held] = {}
+
+    def look(file: File) -> None:
+        report(ways[file.sha256])
+        if found := _found(store, file):
+            held[file.sha256] = found
+            ways[file.sha256].end()
+            report(ways[file.sha256])
+
+    try:
+        with ThreadPoolExecutor(_HASHERS, "verify") as pool:
+            list(pool.map(look, files.values()))
+        if missing := [file for file in files.values() if file.sha256 not in held]:
+            _may_fetch(missing, store, settings)
+            from warmup.fetch.job import Job, run
+
+            keep = frozenset(files)
+            job = Job(store, settings, partial(_found, store), keep, ways, report, held)
+            run(job, missing, stop)
+    except BaseException:
+        for one in held.values():
+            one.close()
+        raise
+    located = {key: one.file.path for key, one in held.items()}
+
+    def here(file: File) -> File:
+        return replace(file, path=located[file.sha256])
+
+    return Ready(
+        tuple(
+            replace(model, file=here(model.file), variants=tuple(map(here, model.variants)))
+            for model in models
+        ),
+        tuple(held.values()),
+    )
+
+
+def open_store(settings: WarmupSettings) -> Store:
+    """The store that the settings name."""
+    return Store(settings.store or default_root(), settings.store_quota)
+
+
+def _found(store: Store, file: File) -> Held | None:
+    """The file if it is here and right; None if it must be fetched."""
+    try:
+        return store.find(file)
+    except DamagedError as error:
+        if file.path:
+            raise
+        log.warning("damaged, will be fetched anew", extra={"file": file.name, "why": str(error)})
+        with suppress(OSError), lock.attempt(store.lock(file.sha256)) as ours:
+            if ours:
+                store.drop(file.sha256)
+        return None
+
+
+def _may_fetch(missing: list[File], store: Store, settings: WarmupSettings) -> None:
+    """Find out what can be known before anything is fetched."""
+    if settings.offline:
+        remote = [file for file in missing if urlsplit(file.uri).scheme != "file"]
+        if remote:
+            names = ", ".join(f"{file.name} ({file.source})" for file in remote)
+            raise UnavailableError(
+                f"EMBER_OFFLINE is set, but the store {store.root} lacks, or has damaged: {names}"
+            )
+    try:
+        store.create()
+    except StoreError as error:
+        names = ", ".join(file.name for file in missing)
+        raise StoreError(f"{error}; missing are: {names}") from error
