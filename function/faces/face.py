@@ -85,7 +85,8 @@ class Face:
         mesh: float32 [468, 3], x and y in image pixels, z in the same unit (smaller is nearer).
         presence: 0–1, how sure the landmark model is that this is a face.
         pose: head pose.
-        embedding: float32 [128] identity; L2 distance, same person below 0.6.
+        embedding: float32 [128] identity (L2 distance, same person below 0.6), or None when nobody
+            asked for it.
     """
 
     index: int
@@ -94,4 +95,4 @@ class Face:
     mesh: NDArray[np.float32]
     presence: float
     pose: Pose
-    embedding: NDArray[np.float32]
+    embedding: NDArray[np.float32] | None = None
