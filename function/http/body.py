@@ -61,6 +61,7 @@ async def read(request: Request, limits: Limits) -> bytes:
                     if exchange.bytes_in > limits.max_bytes:
                         raise _too_large(limits, exchange.bytes_in)
                     chunks.append(chunk)
+            return b"".join(chunks)
     except TimeoutError:
         raise Problem(
             "body_timeout",
@@ -70,7 +71,6 @@ async def read(request: Request, limits: Limits) -> bytes:
         ) from None
     except RequestPayloadError:
         raise Problem("bad_request", "The transfer of the body is broken.") from None
-    return b"".join(chunks)
 
 
 def _too_large(limits: Limits, value: int) -> Problem:

@@ -143,7 +143,7 @@ def _from_multipart(data: bytes, boundary: str, table: Table) -> Form:
         if isinstance(spec, Photos):
             if part.file_name == "" and not part.data:
                 continue  # a file input of a page that nobody filled in
-            if part.file_name is None and part.media_type in {None, "text/plain"}:
+            if part.file_name is None and (part.media_type or "text/plain").startswith("text/"):
                 raise Problem("bad_value", f"`{name}` has to be a file, not text.", field=name)
             photos[name] = (
                 *photos.get(name, ()),

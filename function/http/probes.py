@@ -26,6 +26,7 @@ _WAITING_FOR = {
     Phase.DRAINING: "the requests in work; it will not be ready again",
     Phase.FAILED: "a restart; it will not be ready again",
 }
+_LATER = {"Retry-After": "1"}
 _FORCE = {"": True, "true": True, "1": True, "false": False, "0": False}
 
 
@@ -53,7 +54,7 @@ class Probes:
         }
         if replica.ready:
             return answers.plain(told)
-        return answers.plain(told, status=503, headers={hdrs.RETRY_AFTER: "1"})
+        return answers.plain(told, status=503, headers=_LATER)
 
     async def timeline(self, _: Request) -> Response:
         """How the warm-up went so far."""
@@ -68,7 +69,7 @@ class Probes:
         try:
             await self.replica.warm(force=force)
         except Exception:
-            return answers.plain(self._timeline(), status=503)
+            return answers.plain(self._timeline(), status=503, headers=_LATER)
         return answers.plain(self._timeline())
 
     async def scrape(self, _: Request) -> Response:

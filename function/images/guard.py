@@ -14,7 +14,7 @@ import numpy as np
 if TYPE_CHECKING:
     from PIL.ImageFile import ImageFile
 
-_MAX_SCANS = 256
+_MAX_SCANS = 64
 """Scans of a progressive JPEG; encoders write about ten, and each costs a pass over all pixels."""
 
 _SLOW = {"bmp_rle": 16}

@@ -11,7 +11,7 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-_GAIN = (0.6, 1.6)
+_GAIN = (0.5, 2.4)
 _CONTRAST = (0.8, 1.2)
 _FLOOR = 12.0
 """Keeps the ratio of two dark colours quiet (levels of 0–255)."""

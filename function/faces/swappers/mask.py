@@ -35,7 +35,7 @@ _LIFT = np.array([3, 1.5, 1, 1, 1, 1, 1, 1, 1.5, 3], np.float32)[:, None]
 
 _SPREAD = (0.3, 0.06, 0.08)  # least deviation of skin: log green, log red/green, log green/blue
 _SPREAD_MOST = 2.2  # times the least
-_SPREAD_GRAY = (0.22, 1.0, 1.0)
+_SPREAD_GRAY = (0.15, 1.0, 1.0)
 _DARK = 0.06  # of the skin's level: keeps ratios in the dark quiet
 _LEAST_RED = 0.2  # share of the usual skin's log red/green
 _LIMIT = 3.0  # deviations
@@ -54,7 +54,7 @@ class Zones:
         width: of the face, in cells.
         pad: cells by which `oval` is larger than the grid on every side.
         oval: bool [h + 2 pad, w + 2 pad], inside of the outline, also where the image ends.
-        inner: bool [h, w], eyes, nose and mouth: always replaced.
+        inner: bool [h, w], eyes, nose and mouth: what covers them on the source comes along.
         forehead: bool [h, w], above the brows, where hair and hats are.
         jaw: bool [h, w], below the eyes, without the tip of the chin.
         lips: bool [h, w], between the lips.

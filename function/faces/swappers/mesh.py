@@ -29,7 +29,7 @@ _CELLS = 128  # of the long side of the grid
 _SHRINK = 1.7  # sources this much larger than the target are shrunk before they are sampled
 _WIDE, _NEAR = 0.16, 0.08  # sigmas of the light in face widths: inside, and close to the edge
 _SHARPER = 1.6  # a source this much rougher than the target is softened
-_SOFTEN = 0.3  # by this sigma times their ratio, in pixels
+_SOFTEN = 0.22  # by this sigma times their ratio, in pixels
 _OWN_MOUTH = (
     0.05  # by this much more open (widths of the mouth) the target keeps its mouth's inside
 )

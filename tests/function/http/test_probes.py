@@ -69,6 +69,7 @@ def test_a_failed_warm_up_is_told_and_nothing_is_served(tmp_path):
     with Live(warm=False, manifest=broken_manifest(tmp_path)) as server:
         answer = server.send("POST", "/warmup")
         assert (answer.status, answer.json["phase"]) == (503, "failed")
+        assert answer.headers["Retry-After"] == "1"
         ready = server.get("/readyz")
         assert (ready.status, ready.json["phase"]) == (503, "failed")
         assert "sha256" in ready.json["last_error"]

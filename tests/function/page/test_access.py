@@ -64,10 +64,14 @@ def test_an_empty_zone_opens_the_file_dialog_by_keyboard(visit: Visit) -> None:
 def test_whatever_has_the_focus_shows_it(visit: Visit) -> None:
     page = visit()
     stage_samples(page)
-    page.locator("body").press("Tab")
+    page.locator("h1").click()
+    page.keyboard.press("Tab")
     for _ in range(12):
-        width = page.evaluate("parseFloat(getComputedStyle(document.activeElement).outlineWidth)")
-        assert width >= 3
+        outline = page.evaluate(
+            "(({ outlineStyle: s, outlineWidth: w }) => [s, parseFloat(w)])"
+            "(getComputedStyle(document.activeElement))"
+        )
+        assert outline == ["solid", 3]
         page.keyboard.press("Tab")
 
 

@@ -3,55 +3,38 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 from PIL import Image
 
-import function
-from function.faces import pose
-from function.faces.detect import CenterFace
+from function.assemble import embedded
+from function.faces import models
 from function.faces.face import Box, Face
-from function.faces.identity import Identity, distance
-from function.faces.landmarks import FaceMesh
+from function.faces.identity import distance
+from function.faces.pipeline import Pipeline
 from function.faces.swappers.mesh import MeshSwapper
 from function.faces.swappers.protocol import Source
 from function.images.picture import Picture
-from function.runtime.backends.onnx import OnnxEngine
+from function.trace import Trace
+from warmup import manifest
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from pathlib import Path
 
-MODELS = Path(function.__file__).parent / "models"
+    from numpy.typing import NDArray
 
 
 @dataclass(frozen=True)
 class Studio:
-    """The embedded models, as a plain way from pixels to faces."""
+    """A plain way from pixels to faces."""
 
-    detector: CenterFace
-    landmarks: FaceMesh
-    identity: Identity
+    pipeline: Pipeline
 
     def faces(self, pixels: NDArray[np.uint8]) -> list[Face]:
         """Faces from left to right."""
-        found = sorted(self.detector.detect(pixels), key=lambda d: d.box.left)
-        faces = []
-        for index, detection in enumerate(found):
-            mesh, presence = self.landmarks.fit(pixels, detection)
-            face = Face(
-                index,
-                enclosing(mesh, pixels, detection.box),
-                detection,
-                mesh,
-                presence,
-                pose.estimate(mesh),
-                self.identity.embed(pixels, mesh),
-            )
-            faces.append(face)
-        return faces
+        return self.pipeline.find(Picture(pixels), Trace(), identify=True)
 
     def face(self, pixels: NDArray[np.uint8]) -> Face:
         """The only face."""
@@ -71,28 +54,22 @@ class Studio:
         return distance(found, source.embedding), distance(found, target.embedding)
 
 
-def enclosing(mesh: NDArray[np.float32], pixels: NDArray[np.uint8], box: Box | None = None) -> Box:
-    """Whole pixels around the mesh and the box, inside the image."""
+def enclosing(mesh: NDArray[np.float32], pixels: NDArray[np.uint8]) -> Box:
+    """Whole pixels around the mesh, inside the image."""
     height, width = pixels.shape[:2]
-    box = box or Box(*mesh[:, :2].min(0), *mesh[:, :2].max(0))
-    left, top = np.floor(np.minimum(mesh[:, :2].min(0), (box.left, box.top)))
-    right, bottom = np.ceil(np.maximum(mesh[:, :2].max(0), (box.right, box.bottom)))
-    xs, ys = np.clip((left, right), 0, width), np.clip((top, bottom), 0, height)
+    xs = np.clip((np.floor(mesh[:, 0].min()), np.ceil(mesh[:, 0].max())), 0, width)
+    ys = np.clip((np.floor(mesh[:, 1].min()), np.ceil(mesh[:, 1].max())), 0, height)
     return Box(int(xs[0]), int(ys[0]), int(xs[1]), int(ys[1]))
 
 
 @pytest.fixture(scope="session")
 def studio() -> Studio:
-    return Studio(
-        CenterFace(OnnxEngine(MODELS / "centerface.onnx")),
-        FaceMesh(OnnxEngine(MODELS / "face_mesh_468.onnx")),
-        Identity(OnnxEngine(MODELS / "face_identity_128.onnx")),
-    )
+    return Studio(Pipeline(models.load(manifest.read(embedded())), MeshSwapper()))
 
 
 @pytest.fixture(scope="session")
-def swapper() -> MeshSwapper:
-    return MeshSwapper()
+def swapper(studio: Studio) -> MeshSwapper:
+    return studio.pipeline.swapper
 
 
 @pytest.fixture(scope="session")

@@ -121,6 +121,7 @@ HARD = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", HARD)
 @pytest.mark.parametrize(("giver", "taker"), [("hopper", "collins"), ("collins", "hopper")])
 def test_a_hard_pair_gives_a_plausible_face(case, giver, taker, studio, swapper, request):
