@@ -6,24 +6,39 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from function.engines import Supply
 from function.runtime.cpus import usable_cpus
 from function.service import Service
-from warmup import manifest
+from warmup import golden, manifest
 
 if TYPE_CHECKING:
     from function.settings import Settings
+    from warmup.timeline import Timeline
 
 
-def service(settings: Settings) -> Service:
+def service(settings: Settings, timeline: Timeline | None = None) -> Service:
     """A service as the settings want it; its models are not loaded yet.
+
+    Args:
+        settings: the effective settings.
+        timeline: gets the spans of the start.
 
     Raises:
         ManifestError: the manifest cannot be used.
     """
+    path = settings.manifest or embedded()
     return Service(
-        manifest.read(settings.manifest or embedded()),
+        manifest.read(path),
         workers=settings.threads or usable_cpus(),
         max_pixels=settings.max_pixels,
+        supply=Supply(
+            preload=settings.preload,
+            backends=settings.backends,
+            allow_degraded=settings.allow_degraded,
+        ),
+        swaps=settings.warmup_requests,
+        expected=golden.read(path),
+        timeline=timeline,
     )
 
 

@@ -200,6 +200,30 @@ def choice(*words: str) -> Reader[str]:
     return Reader(parse, ", ".join(words))
 
 
+def words(*known: str) -> Reader[tuple[str, ...]]:
+    """Some of a few words with commas between them, in any case, each at most once."""
+
+    def parse(given: str) -> tuple[str, ...]:
+        found = tuple(word.strip().lower() for word in given.split(","))
+        if not set(found) <= set(known) or len(set(found)) < len(found):
+            raise ValueError(given)
+        return found
+
+    return Reader(parse, f"one or more of {', '.join(known)}, with commas between them")
+
+
+def part_or_amount() -> Reader[float]:
+    """A part of something, as a number from 0 to 1 (1 excluded), or else an `amount`."""
+    whole_amount = amount(1)
+
+    def parse(given: str) -> float:
+        if re.fullmatch(r"0?\.[0-9]+|0", given):
+            return float(given)
+        return whole_amount.read(given)
+
+    return Reader(parse, "0.9 for a part, else a number of bytes; 500M and 1.5GiB are numbers too")
+
+
 def file() -> Reader[Path]:
     """A file that exists."""
 
@@ -237,3 +261,16 @@ def _did_you_mean(name: str, names: list[str]) -> str:
     bare = [known.removeprefix(PREFIX) for known in names]  # the prefix would make all look alike
     near = difflib.get_close_matches(name.removeprefix(PREFIX), bare, 1)
     return f"; did you mean {PREFIX}{near[0]}?" if near else "."
+
+
+def switch() -> Reader[bool]:
+    """Yes or no."""
+    words = {"true": True, "1": True, "yes": True, "on": True}
+    words |= {"false": False, "0": False, "no": False, "off": False}
+
+    def parse(given: str) -> bool:
+        if given.lower() not in words:
+            raise ValueError(given)
+        return words[given.lower()]
+
+    return Reader(parse, "true, false")

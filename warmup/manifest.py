@@ -26,6 +26,7 @@ class Model:
         size: bytes.
         sha256: hexadecimal digest.
         licence: SPDX expression.
+        preload: whether it is loaded at start, not when it is first needed.
     """
 
     role: str
@@ -34,6 +35,7 @@ class Model:
     size: int
     sha256: str
     licence: str
+    preload: bool = True
 
     def verify(self) -> None:
         """Check size and digest, so that no damaged file reaches a runtime.
@@ -73,7 +75,10 @@ def _model(entry: dict[str, object], manifest: Path) -> Model:
     for key, kind in wanted.items():
         if not isinstance(entry.get(key), kind):
             raise ManifestError(f"{manifest}: a [[model]] needs `{key}` ({kind.__name__}): {entry}")
-    if unknown := entry.keys() - wanted.keys():
+    preload = entry.get("preload", True)
+    if not isinstance(preload, bool):
+        raise ManifestError(f"{manifest}: `preload` must be true or false: {entry}")
+    if unknown := entry.keys() - wanted.keys() - {"preload"}:
         raise ManifestError(f"{manifest}: unknown keys in [[model]]: {', '.join(sorted(unknown))}")
     file = str(entry["file"])
     return Model(
@@ -83,4 +88,5 @@ def _model(entry: dict[str, object], manifest: Path) -> Model:
         size=int(str(entry["size"])),
         sha256=str(entry["sha256"]),
         licence=str(entry["licence"]),
+        preload=preload,
     )
