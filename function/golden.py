@@ -44,13 +44,11 @@ def check(golden: Golden, image: bytes, faces: Sequence[SwappedFace]) -> None:
             f" at most {golden.max_distance:g} is right"
         )
     right = decode(golden.image.read_bytes(), name="golden image").pixels
-    ratio = likeness(
-        *(
-            shrunk(decode(data, name="golden pair").pixels, right.shape[:2])
-            for data in (image, golden.target.read_bytes())
-        ),
-        right,
+    result, original = (
+        shrunk(decode(data, name="golden pair").pixels, right.shape[:2])
+        for data in (image, golden.target.read_bytes())
     )
+    ratio = likeness(result, original, right)
     if not ratio >= golden.min_psnr:
         raise WrongResultError(
             f"golden check: the result is like the right one to {ratio:.1f} dB,"
@@ -89,6 +87,6 @@ def psnr(one: NDArray[np.uint8], other: NDArray[np.uint8]) -> float:
     return 10 * math.log10(255**2 / float(error.mean())) if error.any() else math.inf
 
 
-def shrunk(pixels: NDArray[np.uint8], size: tuple[int, int]) -> NDArray[np.uint8]:
+def shrunk(pixels: NDArray[np.uint8], size: tuple[int, ...]) -> NDArray[np.uint8]:
     """An image uint8 [H, W, 3] at another (height, width), by the mean of each area."""
     return np.asarray(cv2.resize(pixels, size[::-1], interpolation=cv2.INTER_AREA), np.uint8)

@@ -1,13 +1,16 @@
-"""CenterFace: where faces are. One pass at one scale; `search` decides which passes to make."""
+"""CenterFace: where faces are in one view of an image. `search` decides which views to look at."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import cv2
 import numpy as np
 
+from function.faces.exposure import lifted
 from function.faces.face import Box, Detection
+from function.faces.geometry import halve
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -18,61 +21,98 @@ _STRIDE = 32
 _CELL = 4
 
 
+@dataclass(frozen=True, slots=True)
+class View:
+    """A window onto an image as the network sees it.
+
+    Attributes:
+        name: recorded in the detections.
+        window: (left, top, right, bottom) in image pixels; it may reach over the border, where the
+            network sees the image's mean colour.
+        size: (width, height) to which the window is resized before it is turned.
+        turn: quarter turns clockwise.
+    """
+
+    name: str
+    window: tuple[int, int, int, int]
+    size: tuple[int, int]
+    turn: int = 0
+
+    @property
+    def scale(self) -> tuple[float, float]:
+        """(x, y) network pixels for one image pixel."""
+        left, top, right, bottom = self.window
+        return self.size[0] / (right - left), self.size[1] / (bottom - top)
+
+    @property
+    def canvas(self) -> tuple[int, int]:
+        """(width, height) before the turn, rounded up to what the network takes."""
+        width, height = (-(-side // _STRIDE) * _STRIDE for side in self.size)
+        return width, height
+
+    def to_image(self, x: NDArray[np.floating], y: NDArray[np.floating]) -> NDArray[np.float32]:
+        """Take network positions to the image: float32 [..., 2] (x, y)."""
+        width, height = self.canvas
+        turned = ((x, y), (y, height - x), (width - x, height - y), (width - y, x))
+        x, y = turned[self.turn % 4]
+        fx, fy = self.scale
+        return np.stack([x / fx + self.window[0], y / fy + self.window[1]], -1).astype(np.float32)
+
+
 class CenterFace:
     """The embedded detector.
 
     Args:
         engine: runs `centerface.onnx` (float32 [B, 3, H, W], RGB 0–255, sides multiples of 32).
-        threshold: least score of a face.
     """
 
-    def __init__(self, engine: Engine, threshold: float = 0.5) -> None:
+    def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._threshold = threshold
 
     def detect(
-        self, pixels: NDArray[np.uint8], long_side: int = 640, found_by: str = "plain"
+        self, pixels: NDArray[np.uint8], view: View, threshold: float = 0.5
     ) -> list[Detection]:
-        """Faces of an image, best score first.
+        """Faces in one view of an image, best score first, overlaps removed; one run.
 
         Args:
             pixels: uint8 [H, W, 3] RGB.
-            long_side: the image is shrunk (never enlarged) to this many pixels before detection.
-            found_by: recorded in each detection.
+            view: what to look at.
+            threshold: least score of a face.
         """
-        height, width = pixels.shape[:2]
-        blob = prepare(pixels, long_side)
-        outputs = self._engine.run(blob)
-        scale = (width / blob.shape[3], height / blob.shape[2])
-        return decode(outputs, scale, self._threshold, found_by)
+        return decode(self._engine.run(prepare(pixels, view)), view, threshold)
 
 
-def prepare(pixels: NDArray[np.uint8], long_side: int) -> NDArray[np.float32]:
-    """Resize to the network's input: float32 [1, 3, H', W'], RGB 0–255, sides multiples of 32."""
+def prepare(pixels: NDArray[np.uint8], view: View) -> NDArray[np.float32]:
+    """The network's input: float32 [1, 3, H', W'], RGB 0–255, sides multiples of 32."""
     height, width = pixels.shape[:2]
-    scale = min(1.0, long_side / max(height, width))
-    size = tuple(max(_STRIDE, -int(-side * scale // _STRIDE) * _STRIDE) for side in (width, height))
-    shrinks = size[0] < width or size[1] < height
-    resized = cv2.resize(
-        pixels, size, interpolation=cv2.INTER_AREA if shrinks else cv2.INTER_LINEAR
+    left, top, right, bottom = view.window
+    fx, fy = view.scale
+    x0, x1, y0, y1 = max(left, 0), min(right, width), max(top, 0), min(bottom, height)
+    part, factor = halve(pixels[y0:y1, x0:x1], min(1 / fx, 1 / fy))
+    x, y = round((x0 - left) * fx), round((y0 - top) * fy)
+    size = (
+        max(1, round((x0 + part.shape[1] * factor - left) * fx) - x),
+        max(1, round((y0 + part.shape[0] * factor - top) * fy) - y),
     )
-    return np.ascontiguousarray(resized.transpose(2, 0, 1)[None], dtype=np.float32)
+    part = lifted(np.asarray(cv2.resize(part, size, interpolation=cv2.INTER_LINEAR), np.uint8))
+    canvas = view.canvas
+    if canvas != size:
+        rest = canvas[0] - size[0] - x, canvas[1] - size[1] - y
+        part = cv2.copyMakeBorder(
+            part, y, rest[1], x, rest[0], cv2.BORDER_CONSTANT, value=cv2.mean(part)
+        )
+    turned = np.rot90(part, -view.turn)
+    return np.ascontiguousarray(turned.transpose(2, 0, 1)[None], dtype=np.float32)
 
 
-def decode(
-    outputs: list[NDArray[np.float32]],
-    scale: tuple[float, float],
-    threshold: float,
-    found_by: str = "plain",
-) -> list[Detection]:
-    """Turn the network's four maps of one image into detections, best first, overlaps removed.
+def decode(outputs: list[NDArray[np.float32]], view: View, threshold: float) -> list[Detection]:
+    """Turn the network's four maps of one view into detections, best first, overlaps removed.
 
     Args:
-        outputs: heat [1, 1, h, w], log size (h, w) [1, 2, h, w], offset (y, x) [1, 2, h, w] and five
-            points (y, x pairs) [1, 10, h, w].
-        scale: (x, y) factors from network pixels to image pixels.
+        outputs: heat [1, 1, h, w], log size (h, w) [1, 2, h, w], offset (y, x) [1, 2, h, w] and
+            five points (y, x pairs) [1, 10, h, w].
+        view: what the network saw.
         threshold: least score.
-        found_by: recorded in each detection.
     """
     heat, size, offset, points = (output[0] for output in outputs)
     rows, cols = np.nonzero(heat[0] > threshold)
@@ -80,21 +120,16 @@ def decode(
         return []
     scores = heat[0, rows, cols]
     h, w = _CELL * np.exp(size[:, rows, cols])
-    cy = _CELL * (rows + offset[0, rows, cols] + 0.5)
-    cx = _CELL * (cols + offset[1, rows, cols] + 0.5)
-    left, top = cx - w / 2, cy - h / 2
-    keep = np.asarray(
-        cv2.dnn.NMSBoxes(np.stack([left, top, w, h], 1).tolist(), scores.tolist(), threshold, 0.3)
-    ).ravel()
-    pairs = points[:, rows, cols].reshape(5, 2, -1)
-    xs, ys = left + pairs[:, 1] * w, top + pairs[:, 0] * h
-    sx, sy = scale
+    top = _CELL * (rows + offset[0, rows, cols] + 0.5) - h / 2
+    left = _CELL * (cols + offset[1, rows, cols] + 0.5) - w / 2
+    boxes = np.stack([left, top, w, h], 1)
+    keep = np.ravel(cv2.dnn.NMSBoxes(boxes.tolist(), scores.tolist(), threshold, 0.3))
+    pairs = points[:, rows, cols].reshape(5, 2, -1)[..., keep]
+    left, top, w, h = boxes[keep].T
+    five = view.to_image(left + pairs[:, 1] * w, top + pairs[:, 0] * h)
+    ends = view.to_image(np.stack([left, left + w]), np.stack([top, top + h]))
+    low, high = ends.min(0).tolist(), ends.max(0).tolist()
     return [
-        Detection(
-            Box(left[i] * sx, top[i] * sy, (left[i] + w[i]) * sx, (top[i] + h[i]) * sy),
-            np.stack([xs[:, i] * sx, ys[:, i] * sy], 1).astype(np.float32),
-            float(scores[i]),
-            found_by,
-        )
-        for i in keep
+        Detection(Box(*low[i], *high[i]), five[:, i], float(scores[k]), view.name)
+        for i, k in enumerate(keep)
     ]

@@ -46,10 +46,10 @@ class Detection:
 
     Attributes:
         box: the face, in pixels of the image; may reach over its border.
-        points: float32 [5, 2], (x, y): image-left eye, image-right eye, nose tip, image-left and
-            image-right corner of the mouth.
+        points: float32 [5, 2], (x, y): left eye, right eye, nose tip, left and right corner of the
+            mouth; left and right as in the image when the face is upright.
         score: 0–1.
-        found_by: which search pass found it: "plain", "padded", "scale-…", "tiles", "rotated-90", ….
+        found_by: which look of `function.faces.search` found it: "plain", "padded", ….
     """
 
     box: Box
@@ -59,8 +59,23 @@ class Detection:
 
 
 @dataclass(frozen=True, slots=True)
+class Fitted:
+    """A detection that the landmark model has confirmed.
+
+    Attributes:
+        detection: what the detector said.
+        mesh: float32 [468, 3], x and y in image pixels, z in the same unit (smaller is nearer).
+        presence: 0–1, how sure the landmark model is that this is a face.
+    """
+
+    detection: Detection
+    mesh: NDArray[np.float32]
+    presence: float
+
+
+@dataclass(frozen=True, slots=True)
 class Pose:
-    """Head pose in degrees, from the 3-D mesh.
+    """Head pose in degrees, from the 3-D mesh. Yaw and pitch are those of the face set upright.
 
     Attributes:
         yaw: positive when the nose points to the image's right.
@@ -79,8 +94,8 @@ class Face:
 
     Attributes:
         index: its place in the documented order (left to right), 0-based.
-        box: whole pixels inside the image, around the detection and the mesh; a swap changes nothing
-            outside of it.
+        box: whole pixels inside the image, around the detection and the mesh; a swap changes
+            nothing outside of it.
         detection: what the detector said.
         mesh: float32 [468, 3], x and y in image pixels, z in the same unit (smaller is nearer).
         presence: 0–1, how sure the landmark model is that this is a face.

@@ -19,8 +19,8 @@ def similarity(src: NDArray[np.floating], dst: NDArray[np.floating]) -> NDArray[
         dst: float [n, 2].
 
     Returns:
-        float64 [2, 3] matrix M with dst ≈ M · (x, y, 1). No reflection. (Umeyama 1991, eq. 40–43; in
-        the plane it is one complex linear regression, which is what is computed here.)
+        float64 [2, 3] matrix M with dst ≈ M · (x, y, 1). No reflection. (Umeyama 1991, eq. 40–43;
+        in the plane it is one complex linear regression, which is what is computed here.)
     """
     a = src[:, 0] + 1j * src[:, 1]
     b = dst[:, 0] + 1j * dst[:, 1]
@@ -32,7 +32,7 @@ def similarity(src: NDArray[np.floating], dst: NDArray[np.floating]) -> NDArray[
 
 def apply(matrix: NDArray[np.floating], points: NDArray[np.floating]) -> NDArray[np.float32]:
     """Map float [n, 2] points by a [2, 3] matrix; float32 [n, 2]."""
-    return (points @ matrix[:, :2].T + matrix[:, 2]).astype(np.float32)
+    return np.asarray(points @ matrix[:, :2].T + matrix[:, 2], np.float32)
 
 
 def invert(matrix: NDArray[np.floating]) -> NDArray[np.float64]:
@@ -48,49 +48,54 @@ def crop(
 ) -> NDArray[np.uint8]:
     """Cut out `size` (width, height) pixels, mapped by `matrix` (image → crop), without aliasing.
 
-    `cv2.warpAffine` samples four neighbours whatever the scale, so an image that is shrunk by more
-    than 2 is first halved (area average) as often as needed.
+    `cv2.warpAffine` samples four neighbours whatever the scale, so what is shrunk by more than 2 is
+    halved first. It also takes no image with a side over 32,767, so it only gets the part it needs.
 
     Args:
         pixels: uint8 [H, W, 3] RGB.
-        matrix: float [2, 3].
+        matrix: float [2, 3]; whole coordinates are the middles of pixels.
         size: (width, height) of the crop.
         border: OpenCV border mode for what lies outside the image.
 
     Returns:
         uint8 [height, width, 3].
     """
-    scale = float(np.sqrt(abs(np.linalg.det(matrix[:, :2]))))
-    if scale < 0.5:
-        pixels, matrix = _shrink_for(pixels, matrix, size, scale)
+    width, height = size
+    scale = float(np.sqrt(abs(matrix[0, 0] * matrix[1, 1] - matrix[0, 1] * matrix[1, 0])))
+    corners = np.array([[0, 0], [width, 0], [0, height], [width, height]])
+    seen = apply(invert(matrix), corners)
+    margin = 2 / scale + 2
+    # A crop that lies wholly outside still gets a pixel, so that there is a border to repeat.
+    limit = np.array(pixels.shape[1::-1])
+    left, top = np.clip(np.floor(seen.min(0) - margin), 0, limit - 1).astype(int)
+    right, bottom = np.clip(np.ceil(seen.max(0) + margin), (left + 1, top + 1), limit).astype(int)
+    part, factor = halve(pixels[top:bottom, left:right], 1 / scale)
+    # One pixel of the part covers `factor` of the image: x = factor · x' + (factor − 1)/2 + left
+    shift = (factor - 1) / 2 + np.array([left, top])
+    linear = matrix[:, :2]
+    matrix = np.column_stack([linear * factor, linear @ shift + matrix[:, 2]])
     return np.asarray(
-        cv2.warpAffine(pixels, matrix, size, flags=cv2.INTER_LINEAR, borderMode=border),
-        dtype=np.uint8,
+        cv2.warpAffine(part, matrix, size, flags=cv2.INTER_LINEAR, borderMode=border), np.uint8
     )
 
 
-def _shrink_for(
-    pixels: NDArray[np.uint8],
-    matrix: NDArray[np.floating],
-    size: tuple[int, int],
-    scale: float,
-) -> tuple[NDArray[np.uint8], NDArray[np.float64]]:
-    """Area-shrink the part of the image that the crop needs by 1/scale; the matrix to go on with."""
-    corners = apply(
-        invert(matrix), np.array([[0, 0], [size[0], 0], [0, size[1]], [size[0], size[1]]])
-    )
-    margin = 2 / scale
-    left, top = np.maximum(np.floor(corners.min(0) - margin), 0).astype(int)
-    right, bottom = np.ceil(corners.max(0) + margin).astype(int)
-    part = pixels[top:bottom, left:right]
-    if part.size == 0:
-        return pixels, np.asarray(matrix, np.float64)
-    height, width = part.shape[:2]
-    new = max(1, round(width * scale)), max(1, round(height * scale))
-    part = cv2.resize(part, new, interpolation=cv2.INTER_AREA)
-    fx, fy = width / new[0], height / new[1]
-    # pixel centres: x = fx · (x' + 0.5) − 0.5 + left
-    back = np.array(
-        [[fx, 0, (fx - 1) / 2 + left], [0, fy, (fy - 1) / 2 + top], [0, 0, 1]], np.float64
-    )
-    return part, np.asarray(matrix, np.float64) @ back
+def halve(pixels: NDArray[np.uint8], most: float) -> tuple[NDArray[np.uint8], int]:
+    """Halve an image, averaging 2 × 2 pixels, as long as it shrinks by no more than `most`.
+
+    Ten times faster than one `cv2.resize` by areas to any other size, and as free of aliasing when
+    what remains (less than 2) is interpolated. An odd last row or column is left out.
+
+    Args:
+        pixels: uint8 [H, W, 3].
+        most: how much smaller it may become.
+
+    Returns:
+        uint8 [H / factor, W / factor, 3] and the factor, a power of 2.
+    """
+    factor = 1
+    while 2 * factor <= most and min(pixels.shape[:2]) > 1:
+        height, width = (side // 2 for side in pixels.shape[:2])
+        even = pixels[: 2 * height, : 2 * width]
+        pixels = np.asarray(cv2.resize(even, (width, height), interpolation=cv2.INTER_AREA))
+        factor *= 2
+    return pixels, factor

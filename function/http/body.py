@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from aiohttp import hdrs
+from aiohttp.http import HttpProcessingError
 from aiohttp.web import RequestPayloadError
 
 from function.http.edge import exchange_of
@@ -69,7 +70,7 @@ async def read(request: Request, limits: Limits) -> bytes:
             limit=limits.timeout_s,
             setting="EMBER_BODY_TIMEOUT_S",
         ) from None
-    except RequestPayloadError:
+    except (RequestPayloadError, HttpProcessingError):
         raise Problem("bad_request", "The transfer of the body is broken.") from None
 
 

@@ -95,17 +95,12 @@ class Calls:
 
     def _check_ready(self) -> None:
         if not self.replica.serves:
-            raise not_ready(self.replica)
-
-
-def not_ready(replica: Replica) -> Problem:
-    """The problem that a replica is not ready, with its phase."""
-    return Problem(
-        "not_ready",
-        f"The replica is {replica.phase}.",
-        headers={hdrs.RETRY_AFTER: "1"},
-        phase=str(replica.phase),
-    )
+            raise Problem(
+                "not_ready",
+                f"The replica is {self.replica.phase}.",
+                headers={hdrs.RETRY_AFTER: "1"},
+                phase=str(self.replica.phase),
+            )
 
 
 def _order(form: Form) -> SwapOrder:
@@ -135,12 +130,12 @@ def _negotiate(request: Request, order: SwapOrder) -> tuple[str, SwapOrder]:
     wishes = _wishes(request)
     if order.format:
         return accept.best(wishes, [FORMATS[order.format].media_type, JSON]), order
-    named = {f"{wish.kind}/{wish.subtype}" for wish in wishes}
-    if named.isdisjoint(_FORMAT_OF):
-        # `image/x` stands for whatever format the target will turn out to have
-        return accept.best(wishes, ["image/x", JSON]), order
     kind = accept.best(wishes, [*_FORMAT_OF, JSON])
-    return kind, order if kind == JSON else replace(order, format=_FORMAT_OF[kind])
+    named = {f"{wish.kind}/{wish.subtype}": wish.quality for wish in wishes}
+    refused = any(named.get(each) == 0 for each in _FORMAT_OF)
+    if kind == JSON or (kind not in named and not refused):
+        return kind, order  # whatever format the target will turn out to have
+    return kind, replace(order, format=_FORMAT_OF[kind])
 
 
 def _wishes(request: Request) -> tuple[accept.Wish, ...]:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 KEEPALIVE_S = 120.0
 """How long a connection may be idle, or take to send a request's head. It is longer than the 90
-seconds of Go's proxies (Knative, Envoy's neighbours), so that they hang up first."""
+seconds of proxies written in Go, Knative's among them, so that they hang up first."""
 
 _OPTIONS: dict[str, Any] = {
     "access_log": None,

@@ -8,7 +8,7 @@ from __future__ import annotations
 import difflib
 import json
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from email.message import Message
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +20,7 @@ from function.problems import Problem
 from function.service import Upload
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Mapping
 
     from aiohttp.web import Request
 
@@ -71,8 +71,8 @@ Table = dict[str, Photos | Value]
 class Form:
     """The fields of one request: everything is of the right kind and number, nothing is unknown."""
 
-    photos: dict[str, tuple[Upload, ...]] = field(default_factory=dict)
-    values: dict[str, Any] = field(default_factory=dict)
+    photos: dict[str, tuple[Upload, ...]]
+    values: dict[str, Any]
 
 
 async def read(request: Request, table: Table, limits: Limits, fetch: Fetch) -> Form:
@@ -101,7 +101,7 @@ async def read(request: Request, table: Table, limits: Limits, fetch: Fetch) -> 
     return found
 
 
-def no_query(request: Request, known: Iterable[str] = ()) -> None:
+def no_query(request: Request, known: Collection[str] = ()) -> None:
     """Refuse unknown query parameters, which are probably fields in the wrong place.
 
     Raises:
@@ -145,10 +145,8 @@ def _from_multipart(data: bytes, boundary: str, table: Table) -> Form:
                 continue  # a file input of a page that nobody filled in
             if part.file_name is None and (part.media_type or "text/plain").startswith("text/"):
                 raise Problem("bad_value", f"`{name}` has to be a file, not text.", field=name)
-            photos[name] = (
-                *photos.get(name, ()),
-                _upload(Upload(part.data, name, part.media_type)),
-            )
+            upload = _upload(Upload(part.data, name, part.media_type))
+            photos[name] = (*photos.get(name, ()), upload)
             _check_count(name, spec, len(photos[name]))
         else:
             if part.file_name is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import socket
+import time
 
 import pytest
 
@@ -175,6 +176,18 @@ def test_broken_chunks_are_a_bad_request(small, body):
             assert body.startswith(b"5")  # the client has gone: nobody is there to be answered
         else:
             answer.problem("bad_request", 400)
+
+
+@pytest.mark.parametrize("body", [b"zz\r\nxx", b"-5\r\nabc\r\n0\r\n\r\n", b"5\r\nabcdefgh\r\n"])
+def test_chunks_that_break_later_end_at_the_latest_with_the_time(small, body):
+    """aiohttp's C parser does not tell the reader of a body that it has given up."""
+    with connection(small) as client:
+        client.sendall(head("POST", "/v1/faces", CHUNKED) + b"3\r\nabc\r\n")
+        time.sleep(0.1)  # the head and the first chunk are read by then
+        client.sendall(body)
+        answer = read_answer(client)
+        answer.problem("bad_request" if answer.status == 400 else "body_timeout")
+        assert closed(client)
 
 
 def test_a_connection_survives_errors_whose_body_was_read(small):

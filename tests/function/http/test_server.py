@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import signal
+import socket
 import threading
 import time
+from dataclasses import replace
 
 import pytest
 
-from tests.function.http.live import COLLINS, FORM, SOURCE, TARGET, multipart
+from function.http.server import serve
+from tests.function.http.live import COLLINS, DEFAULTS, FORM, SOURCE, TARGET, multipart
 from tests.function.http.raw import connection, eventually, head, read_answer
 from tests.function.http.test_probes import broken_manifest
 from tests.running import running
@@ -110,6 +113,38 @@ def test_a_replica_that_fails_says_why_and_ends_with_69(tmp_path):
         assert "sha256" in ask(server).json["last_error"]
         assert server.process.wait(30) == 69
         assert "failed" in phases(server)
+
+
+def test_a_port_that_is_taken_ends_with_69(live, caplog):
+    assert serve(replace(DEFAULTS, port=live.port)) == 69
+    (record,) = [each for each in caplog.records if each.name == "ember.server"]
+    assert (record.message, record.port) == ("cannot listen", live.port)
+    assert "in use" in record.reason
+
+
+def test_localhost_listens_on_all_its_addresses(free_port):
+    with running(EMBER_HOST="localhost", EMBER_PORT=str(free_port)) as server:
+        for *_, address in socket.getaddrinfo("localhost", free_port, type=socket.SOCK_STREAM):
+            with socket.create_connection(address[:2], timeout=20) as client:
+                client.sendall(head("GET", "/healthz"))
+                assert read_answer(client).status == 200
+        assert server.url.endswith(str(free_port))
+
+
+def test_the_parser_in_pure_python_does_as_well():
+    chunked = FORM | {"Transfer-Encoding": "chunked"}
+    with running(AIOHTTP_NO_EXTENSIONS="1") as server:
+        with connection(server) as client:
+            client.sendall(SWAP)
+            assert read_answer(client).status == 200
+        with connection(server) as client:
+            client.sendall(head("POST", "/v1/faces", chunked) + b"3\r\nabc\r\n")
+            time.sleep(0.1)
+            client.sendall(b"zz\r\n")
+            read_answer(client).problem("bad_request", 400)
+        with connection(server) as client:
+            client.sendall(b"GARBAGE\r\n\r\n")
+            read_answer(client).problem("bad_request", 400)
 
 
 def test_every_line_of_the_log_is_json_with_the_request_id():

@@ -7,8 +7,9 @@ import io
 
 import numpy as np
 import pytest
+from PIL import Image, ImageOps
 
-from .live import COLLINS, HOPPER, SOURCE, TARGET
+from .live import COLLINS, HOPPER, SOURCE, TARGET, Part
 
 FORMATS = ["jpeg", "png", "webp", "avif"]
 
@@ -53,6 +54,23 @@ def test_a_format_that_accept_rules_out_is_not_acceptable(live):
 @pytest.mark.parametrize("accept", ["*/*", "image/*", "image/*, */*;q=0.5", "image/apng, */*"])
 def test_a_wide_accept_gets_the_targets_own_format(live, accept):
     assert live.form("/v1/swap", SOURCE, TARGET, Accept=accept).media_type == "image/jpeg"
+
+
+@pytest.mark.parametrize(
+    ("accept", "name"),
+    [
+        ("image/webp;q=0.5, */*", "gif"),
+        ("image/gif, */*", "gif"),
+        ("image/webp, */*", "webp"),
+        ("image/png;q=0, image/*", "jpeg"),
+    ],
+)
+def test_a_wish_for_any_format_leaves_the_choice_to_the_target(live, accept, name):
+    out = io.BytesIO()
+    Image.open(io.BytesIO(COLLINS)).save(out, "GIF")
+    answer = live.form("/v1/swap", SOURCE, ("target", out.getvalue()), Accept=accept)
+    own = "png"  # GIF is not written
+    assert answer.media_type == f"image/{own if name == 'gif' else name}"
 
 
 def test_a_lower_quality_gives_a_smaller_file(live):
@@ -107,8 +125,6 @@ def test_like_swaps_the_person_on_the_reference_only(live):
 
 
 def test_warnings_travel_in_the_header_and_in_the_report(live):
-    from PIL import Image
-
     frames = [live.form("/v1/swap", SOURCE, TARGET, ("format", "png")).image.convert("P")] * 2
     out = io.BytesIO()
     frames[0].save(out, "GIF", save_all=True, append_images=[Image.new("P", (512, 512))])
@@ -119,8 +135,6 @@ def test_warnings_travel_in_the_header_and_in_the_report(live):
 
 
 def test_a_file_input_that_was_left_empty_is_no_file(live):
-    from .live import Part
-
     empty = Part("like", b"", "", "application/octet-stream")
     assert live.form("/v1/swap", SOURCE, TARGET, empty).status == 200
     answer = live.form("/v1/swap", Part("source", b"", ""), TARGET)
@@ -128,8 +142,6 @@ def test_a_file_input_that_was_left_empty_is_no_file(live):
 
 
 def mirrored(data):
-    from PIL import Image, ImageOps
-
     out = io.BytesIO()
     ImageOps.mirror(Image.open(io.BytesIO(data))).save(out, "PNG")
     return out.getvalue()
@@ -147,6 +159,4 @@ def test_the_pixels_outside_the_face_stay_as_they_were(live):
 
 
 def image(data):
-    from PIL import Image
-
     return Image.open(io.BytesIO(data)).convert("RGB")

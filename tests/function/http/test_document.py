@@ -1,0 +1,54 @@
+"""docs/http.md says what the code does: every name in it is checked against the code."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from function.http.calls import FACES, SWAP
+from function.http.connection import KEEPALIVE_S
+from function.http.form import MAX_PARTS
+from function.settings import Settings
+from function.variables import variables
+
+from .test_codes import MEMBERS
+
+TEXT = (Path(__file__).parents[3] / "docs" / "http.md").read_text()
+
+
+def test_every_address_is_in_the_document_and_no_other(live):
+    calls = {
+        f"{route.method} {route.resource.canonical}"
+        for route in live.app.router.routes()
+        if route.method != "HEAD" and "{" not in route.resource.canonical
+    }
+    assert set(re.findall(r"`((?:GET|POST) /[^`?]*)`", TEXT)) == calls
+
+
+def test_every_field_is_in_the_document():
+    for name in {**SWAP, **FACES}:
+        assert f"`{name}`" in TEXT
+
+
+def test_every_metric_is_in_the_document_and_no_other(live):
+    text = live.get("/metrics").body.decode()
+    served = {
+        name + ("_total" if kind == "counter" and not name.endswith("_total") else "")
+        for name, kind in re.findall(r"^# TYPE (\w+) (\w+)$", text, re.MULTILINE)
+        if not name.endswith("_created")
+    }
+    assert set(re.findall(r"`(ember_\w+)`", TEXT)) == served
+
+
+def test_settings_and_members_in_the_document_exist():
+    known = {item.name for item in variables(Settings)}
+    assert set(re.findall(r"EMBER_\w+", TEXT)) <= known
+    for members in MEMBERS.values():
+        for name in members.keys() - {"hint"}:
+            assert f"`{name}`" in TEXT
+
+
+def test_numbers_in_the_document_are_those_of_the_code():
+    assert f"have {KEEPALIVE_S:.0f} seconds" in " ".join(TEXT.split())
+    assert f"At most {MAX_PARTS} parts" in TEXT
+    assert f"1 to {SWAP['source'].most} photos" in TEXT
