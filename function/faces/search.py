@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from function.faces.detect import CenterFace
+    from function.trace import Trace
 
     Fit = Callable[[NDArray[np.uint8], Detection], tuple[NDArray[np.float32], float]]
 
@@ -68,23 +69,13 @@ class Search:
     def __init__(self, detector: CenterFace) -> None:
         self._detector = detector
 
-    def find(self, pixels: NDArray[np.uint8]) -> list[Detection]:
-        """Faces by the detector alone, from the first look that has any; in the documented order.
-
-        Args:
-            pixels: uint8 [H, W, 3] RGB.
-        """
-        for view in _whole_views(pixels):
-            if found := self._detector.detect(pixels, view):
-                return sorted(found, key=_place)
-        return []
-
-    def faces(self, pixels: NDArray[np.uint8], fit: Fit) -> list[Fitted]:
+    def faces(self, pixels: NDArray[np.uint8], fit: Fit, trace: Trace) -> list[Fitted]:
         """Every face, confirmed by the landmark model, in the documented order.
 
         Args:
             pixels: uint8 [H, W, 3] RGB.
             fit: `FaceMesh.fit` or the like; called about once for each face.
+            trace: gets a span `detect` for each look and `landmarks` for each fit.
 
         Returns:
             Left to right by the centre of the detected box, then top to bottom, then the higher
@@ -92,7 +83,7 @@ class Search:
         """
         if min(pixels.shape[:2]) < _LEAST_SIDE:
             return []
-        hunt = _Hunt(self._detector, pixels, fit)
+        hunt = _Hunt(self._detector, pixels, fit, trace)
         for view in _whole_views(pixels):
             hunt.look([view])
             if hunt.found:
@@ -114,8 +105,10 @@ class _Hunt:
         found: the faces, in the order in which they were found.
     """
 
-    def __init__(self, detector: CenterFace, pixels: NDArray[np.uint8], fit: Fit) -> None:
-        self._detector, self._pixels, self._fit = detector, pixels, fit
+    def __init__(
+        self, detector: CenterFace, pixels: NDArray[np.uint8], fit: Fit, trace: Trace
+    ) -> None:
+        self._detector, self._pixels, self._fit, self._trace = detector, pixels, fit, trace
         self._scale = 1.0
         self._hints = False
         self._fits_left = _MOST_FITS
@@ -124,7 +117,12 @@ class _Hunt:
     def look(self, views: list[View]) -> None:
         """Look at some views of one scale and add the faces that are new."""
         self._scale, self._hints = max(views[0].scale), False
-        seen = [d for view in views for d in self._detector.detect(self._pixels, view, _HINT_SCORE)]
+        with self._trace.span("detect"):
+            seen = [
+                detection
+                for view in views
+                for detection in self._detector.detect(self._pixels, view, _HINT_SCORE)
+            ]
         seen.sort(key=lambda detection: -detection.score)
         weak_left = _MOST_WEAK
         for detection in seen:
@@ -142,7 +140,8 @@ class _Hunt:
         if not self._fits_left:
             return
         self._fits_left -= 1
-        mesh, presence = self._fit(self._pixels, detection)
+        with self._trace.span("landmarks"):
+            mesh, presence = self._fit(self._pixels, detection)
         if presence >= least and not any(_coincide(mesh, other.mesh) for other in self.found):
             self.found.append(Fitted(detection, mesh, presence))
 
