@@ -77,19 +77,19 @@ class Settings:
     )
     warmup_retry_s: float = variable(
         120.0,
-        seconds(86400),
+        seconds(0, 86400),
         "How long a start that fails is tried again, in pauses from 1 to 30 seconds, before the"
         " process ends; 0 means that it ends at once.",
     )
     heartbeat_s: float = variable(
         30.0,
-        seconds(86400),
+        seconds(0, 86400),
         "How long a replica is idle before it makes a swap of its own, to stay warm and to know"
         " that it works; 0 means never.",
     )
     stuck_s: float = variable(
         120.0,
-        seconds(86400),
+        seconds(0, 86400),
         "How long one step of one request may compute before the process counts as stuck, and"
         " `/healthz` as failed; 0 means for ever.",
     )

@@ -1,4 +1,4 @@
-"""A replica becomes ready by fetching, loading and warming, once, whoever asks; draining is final."""
+"""A replica becomes ready by fetching, loading and warming, once, whoever asks."""
 
 from __future__ import annotations
 
