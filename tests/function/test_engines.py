@@ -261,6 +261,25 @@ async def test_models_are_where_the_fetch_says_and_its_progress_is_told(make, op
     assert not service.cold
 
 
+async def test_a_fetch_that_is_given_up_still_keeps_a_thread_busy(make):
+    begun, go = threading.Event(), threading.Event()
+
+    def fetch(models, report):
+        begun.set()
+        assert go.wait(20)
+        return models
+
+    service = make(fetch=fetch)
+    fetching = asyncio.create_task(service.fetch())
+    await asyncio.to_thread(begun.wait, 20)
+    fetching.cancel()
+    await asyncio.gather(fetching, return_exceptions=True)
+    assert service.busy
+    go.set()
+    while service.busy:
+        await asyncio.sleep(0.001)
+
+
 async def test_without_a_fetch_there_is_nothing_to_fetch(make):
     service = make()
     assert not service.fetches

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from PIL import Image
 
+from function.assemble import embedded
 from function.faces import models
 from tests.running import running
 from warmup.retry import Retry
@@ -185,12 +186,24 @@ def test_a_process_heals_when_its_file_does(tmp_path):
     with running(ready=False, EMBER_MANIFEST=str(manifest), EMBER_WARMUP_RETRY_S="100") as server:
         eventually(lambda: ask(server).json["last_error"])
         assert "sha256" in ask(server).json["last_error"]
-        from function.assemble import embedded
-
         for file in embedded().parent.glob("*.onnx"):
             (tmp_path / file.name).write_bytes(file.read_bytes())
         eventually(lambda: ask(server).status == 200, 60)
         assert phases(server) == ["starting", "loading", "warming", "ready"]
+
+
+def test_a_replica_whose_golden_result_is_another_never_becomes_ready(tmp_path):
+    Image.new("RGB", (96, 96)).save(tmp_path / "golden.png")
+    (tmp_path / "models.toml").write_text(
+        embedded()
+        .read_text()
+        .replace('file = "', f'file = "{embedded().parent}/')
+        .replace("../samples", str(embedded().parent.parent / "samples"))
+    )
+    with started(manifest=tmp_path / "models.toml") as server:
+        eventually(lambda: server.get("/readyz").json["phase"] == "failed", 60)
+        assert "golden check" in server.get("/readyz").json["last_error"]
+        server.form("/v1/faces", ("image", COLLINS)).problem("not_ready", 503)
 
 
 # --- readiness that is lost -------------------------------------------------------------------
