@@ -13,7 +13,7 @@ import numpy as np
 
 from function.caution import Caution
 from function.faces import pose
-from function.faces.face import Box, Face
+from function.faces.face import Box, Face, embedding_of
 from function.faces.identity import SAME_PERSON, distance
 from function.faces.swappers.protocol import Source
 from function.problems import Problem
@@ -169,13 +169,6 @@ class Pipeline:
                 before = distance(original, source.embedding)
                 judged.append(SwappedFace(face, before, after, distance(now, original), own + low))
         return judged
-
-
-def embedding_of(face: Face) -> NDArray[np.float32]:
-    """The embedding of a face that was found with `identify=True`."""
-    if face.embedding is None:
-        raise ValueError("this face was found without identify=True")
-    return face.embedding
 
 
 def _enclosing(fitted: Fitted, size: tuple[int, int]) -> Box:

@@ -7,7 +7,7 @@ looks to take, and when to stop.
 | look         | what the network sees                   | taken when                     | runs |
 |--------------|-----------------------------------------|--------------------------------|------|
 | `plain`      | the whole photo                         | always                         | 1    |
-| `padded`     | the photo with half its size around it  | nothing found yet              | 1    |
+| `padded`     | half its size around a small copy of it | nothing found yet              | 1    |
 | `enlarged`   | a small photo at up to 4 times its size | nothing found yet              | 1    |
 | `rotated-…`  | the photo turned clockwise by degrees   | nothing found yet; or the one  | ≤ 3  |
 |              |                                         | by which most found faces lie  |      |
@@ -16,8 +16,8 @@ looks to take, and when to stop.
 
 So an ordinary photo costs one run of the detector, and the worst photo 26. A small face beside a
 large one is missed only where the larger view shows not even a hint of it (a score of 0.2, which
-most faces of 14 pixels reach): looking at every photo in full detail would cost 20 runs to find
-strangers in the background.
+most faces of 14 pixels reach): looking at every photo in full detail would cost 20 runs, mostly to
+find strangers in the background.
 """
 
 from __future__ import annotations
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     Fit = Callable[[NDArray[np.uint8], Detection], tuple[NDArray[np.float32], float]]
 
 _SIDE, _OVERLAP = 640, 96
+_PADDED = 224  # side of a padded view: without its surroundings a face is best seen small
 _TILED = (1184, 2272)  # two and four tiles of 640 in a row, with their overlaps
 _LEAST_SIDE = 8  # of a photo; there is no face in fewer pixels
 _WORTH_IT = 1.25  # least gain in scale for another look
@@ -55,7 +56,8 @@ _MOST_FITS = 100  # confirmations for one photo, and so its faces: the best of e
 _MOST_WEAK = 8  # of them for mere suspicions, at each look
 
 # What tells of smaller faces: half of the faces this small, or a hint; sizes in network pixels.
-_SMALL = 40
+_SMALL, _SMALL_IN_LARGE = 40, 64
+_LARGE = 2048  # long side of a photo in which a face three times smaller is still worth finding
 _HINT_SCORE, _HINT_SIZE = 0.2, 24
 
 
@@ -153,7 +155,8 @@ class _Hunt:
     def expects_more(self) -> bool:
         """Whether a closer look may well show more faces."""
         sizes = [self._size(fitted.detection) for fitted in self.found]
-        return self._hints or not sizes or median(sizes) < _SMALL
+        small = _SMALL_IN_LARGE if max(self._pixels.shape[:2]) > _LARGE else _SMALL
+        return self._hints or not sizes or median(sizes) < small
 
     def _size(self, detection: Detection) -> float:
         """The longer side of a face in pixels of the network at the last look."""
@@ -165,7 +168,7 @@ def _whole_views(pixels: NDArray[np.uint8]) -> Iterator[View]:
     height, width = pixels.shape[:2]
     long_side = max(height, width)
     yield _whole(pixels, "plain")
-    yield _whole(pixels, "padded", border=long_side // 2)
+    yield _whole(pixels, "padded", border=long_side // 2, side=_PADDED)
     if long_side * _WORTH_IT < _SIDE:
         yield _whole(pixels, "enlarged", most=4.0)
     for turn in (1, 3, 2):
@@ -173,13 +176,19 @@ def _whole_views(pixels: NDArray[np.uint8]) -> Iterator[View]:
 
 
 def _whole(
-    pixels: NDArray[np.uint8], name: str, border: int = 0, turn: int = 0, most: float = 1.0
+    pixels: NDArray[np.uint8],
+    name: str,
+    *,
+    border: int = 0,
+    turn: int = 0,
+    most: float = 1.0,
+    side: int = _SIDE,
 ) -> View:
-    """The whole photo and a border in 640 × 640 pixels, enlarged at most so many times."""
+    """The whole photo and a border in so many pixels, enlarged at most so many times."""
     height, width = pixels.shape[:2]
     window = -border, -border, width + border, height + border
     sides = width + 2 * border, height + 2 * border
-    scale = min(most, _SIDE / max(sides))
+    scale = min(most, side / max(sides))
     return View(name, window, _scaled(sides, scale), turn)
 
 

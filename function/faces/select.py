@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from function.faces.face import embedding_of
 from function.faces.identity import SAME_PERSON, distance
 from function.problems import Problem
 
@@ -104,7 +105,7 @@ def _by_index(faces: Sequence[Face], indices: tuple[int, ...]) -> list[Face]:
 def _like(faces: Sequence[Face], reference: NDArray[np.float32] | None) -> list[Face]:
     if reference is None:
         raise Problem("missing_field", "`faces=like` needs a photo of the person.", field="like")
-    distances = [distance(face.embedding, reference) for face in faces]
+    distances = [distance(embedding_of(face), reference) for face in faces]
     chosen = [face for face, d in zip(faces, distances, strict=True) if d < SAME_PERSON]
     if not chosen:
         raise Problem(

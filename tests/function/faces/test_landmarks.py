@@ -86,3 +86,20 @@ def test_where_there_is_no_face_the_presence_is_low_and_the_cost_bounded(
     assert presence < 0.5
     assert np.isfinite(points).all()
     assert mesh_engine.runs <= 14
+
+
+def test_a_face_in_a_photo_longer_than_opencv_warps_is_fitted(
+    find: Find, mesh: FaceMesh, collins: Pixels
+):
+    alone = find(collins)[0]
+    photo = np.zeros((512, 33_000, 3), np.uint8)
+    photo[:, -512:] = collins
+    box, shift = alone.detection.box, 33_000 - 512
+    moved = Detection(
+        Box(box.left + shift, box.top, box.right + shift, box.bottom),
+        alone.detection.points + np.array([shift, 0], np.float32),
+        1.0,
+    )
+    points, presence = mesh.fit(photo, moved)
+    assert presence > 0.99
+    assert apart(points - (shift, 0, 0), alone.mesh) < 0.02
