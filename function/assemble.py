@@ -6,25 +6,64 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from function.engines import Supply
 from function.runtime.cpus import usable_cpus
 from function.service import Service
-from warmup import manifest
+from warmup import golden, manifest
+from warmup.prefetch import Ready, prefetch
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from function.settings import Settings
+    from warmup.manifest import Model
+    from warmup.progress import Progress
+    from warmup.timeline import Timeline
 
 
-def service(settings: Settings) -> Service:
+def service(settings: Settings, timeline: Timeline | None = None) -> Service:
     """A service as the settings want it; its models are not loaded yet.
+
+    Args:
+        settings: the effective settings.
+        timeline: gets the spans of the start.
 
     Raises:
         ManifestError: the manifest cannot be used.
     """
+    path = settings.manifest or embedded()
     return Service(
-        manifest.read(settings.manifest or embedded()),
+        manifest.read(path),
         workers=settings.threads or usable_cpus(),
         max_pixels=settings.max_pixels,
+        supply=Supply(
+            preload=settings.preload,
+            backends=settings.backends,
+            allow_degraded=settings.allow_degraded,
+            fetch=Stocked(settings).fetch,
+        ),
+        swaps=settings.warmup_requests,
+        expected=golden.read(path),
+        timeline=timeline,
     )
+
+
+class Stocked:
+    """Gets models by way of the store, and keeps them there as long as it lives."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._ready: Ready | None = None
+
+    def fetch(
+        self, models: Sequence[Model], report: Callable[[Progress], None]
+    ) -> Sequence[Model]:
+        """See `warmup.prefetch.prefetch`."""
+        ready = prefetch(models, self._settings, report=report)
+        if self._ready:
+            self._ready.close()
+        self._ready = ready
+        return ready.models
 
 
 def embedded() -> Path:

@@ -12,5 +12,6 @@ class Exit(IntEnum):
     UNAVAILABLE = 69
     INTERNAL = 70
     CANNOT_WRITE = 74
+    AGAIN = 75
     CONFIG = 78
     INTERRUPTED = 130

@@ -1,74 +1,109 @@
-"""All metrics of a replica, in one registry of its own; labels take few values by construction."""
+"""All metrics of a replica, in one registry of its own; labels take few values by construction.
+
+docs/metrics.md is written from what stands here.
+"""
 
 from __future__ import annotations
 
+import math
+import statistics
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
+from function.runtime import memory
 from warmup.phase import Phase
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+    from function.runtime.slot import Slot
+    from function.service import Service
+    from warmup.replica import Replica
+
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH"})
+_SWAP = "/v1/swap"
+_AFTER_FIRST = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """One metric as documentation has it: `labels` are names, `kind` is Prometheus's."""
+
+    name: str
+    kind: str
+    labels: tuple[str, ...]
+    doc: str
 
 
 class Metrics:
     """What is counted and measured.
 
     Args:
-        phase: tells the replica's phase at the moment of a scrape.
-        in_work: tells how many requests hold a place at the moment of a scrape.
+        replica: its phase is read at the moment of a scrape, its changes are counted.
+        service: how busy it is and what runs it is read at the moment of a scrape.
+        stuck: tells whether a thread is stuck.
     """
 
-    def __init__(self, phase: Callable[[], Phase], in_work: Callable[[], int]) -> None:
+    def __init__(self, replica: Replica, service: Service, stuck: Callable[[], bool]) -> None:
         self._registry = CollectorRegistry()
-        self._requests = Counter(
+        self.described: list[Described] = []
+        self._swaps: list[float] = []
+
+        self._requests = self._counter(
             "ember_requests",
-            "Requests by route template, method and status; 499: the client went away.",
-            ["route", "method", "status"],
-            registry=self._registry,
+            "Requests. The route is the template of the address, or `unmatched`; status 499 means"
+            " that the client went away.",
+            "route",
+            "method",
+            "status",
         )
-        self._request_seconds = Histogram(
-            "ember_request_seconds",
-            "Time from the request's head to the answer's head.",
-            ["route"],
-            buckets=_SECONDS,
-            registry=self._registry,
+        self._request_seconds = self._histogram(
+            "ember_request_seconds", "From the request's head to the answer's head.", "route"
         )
-        self._stage_seconds = Histogram(
+        self._stage_seconds = self._histogram(
             "ember_stage_seconds",
-            "Time that one request spent in one stage.",
-            ["stage"],
-            buckets=_SECONDS,
-            registry=self._registry,
+            "Time of one request in one stage; `receive` is the network, `queue` the wait for a"
+            " place, `load` the wait for a model that was left cold.",
+            "stage",
         )
-        self._problems = Counter(
-            "ember_problems",
-            "Answers that were problems, by code.",
-            ["code"],
-            registry=self._registry,
+        self._problems = self._counter("ember_problems", "Answers that were problems.", "code")
+        self._warnings = self._counter("ember_warnings", "Answers with that warning.", "code")
+        self._value("ember_in_work", "Requests that hold a place.", lambda: service.in_work)
+        self._value(
+            "ember_first_request_ratio",
+            f"Time of the first swap by request over the median of the next ones, {_AFTER_FIRST} at"
+            " most; not a number before there are any.",
+            self._first_ratio,
         )
-        self._warnings = Counter(
-            "ember_warnings",
-            "Answers that carried a warning, by code.",
-            ["code"],
-            registry=self._registry,
-        )
-        phases = Gauge(
-            "ember_phase",
-            "1 for the phase that the replica is in.",
-            ["phase"],
-            registry=self._registry,
-        )
+
+        phases = self._gauge("ember_phase", "1 for the phase that the replica is in.", "phase")
         for each in Phase:
-            phases.labels(each).set_function(partial(_is, phase, each))
-        Gauge("ember_in_work", "Requests that hold a place.", registry=self._registry).set_function(
-            lambda: float(in_work())
+            phases.labels(each).set_function(partial(_is, replica, each))
+        changes = self._counter("ember_phase_changes", "How often the phase was entered.", "phase")
+        replica.listeners.append(lambda phase: changes.labels(phase).inc())
+        loads = self._gauge(
+            "ember_model_load_seconds",
+            "Verifying and loading the model; not a number before it is loaded.",
+            "role",
         )
+        degraded = self._gauge(
+            "ember_degraded", "1 if the model runs on something else than was wanted.", "role"
+        )
+        for role, slot in service.engines.slots.items():
+            loads.labels(role).set_function(partial(_load_s, slot))
+            degraded.labels(role).set_function(partial(_degraded, service, role))
+        self._heartbeat_seconds = self._histogram(
+            "ember_heartbeat_seconds", "Swaps that an idle replica made to stay warm."
+        )
+        self._heartbeat_failures = self._counter(
+            "ember_heartbeat_failures", "Such swaps that failed; each ends the readiness."
+        )
+        self._value("ember_stuck", "1 if a thread has been at one step for too long.", stuck)
+        self._value("ember_resident_bytes", "Memory that the process holds (RSS).", memory.resident)
 
     def count(
         self,
@@ -94,6 +129,8 @@ class Metrics:
         """
         self._requests.labels(route, method if method in _METHODS else "other", status).inc()
         self._request_seconds.labels(route).observe(seconds)
+        if route == _SWAP and status == 200 and len(self._swaps) <= _AFTER_FIRST:
+            self._swaps.append(seconds)
         for stage, ms in stages.items():
             self._stage_seconds.labels(stage).observe(ms / 1e3)
         if problem:
@@ -101,10 +138,47 @@ class Metrics:
         for warning in warnings:
             self._warnings.labels(warning).inc()
 
+    def beat(self, seconds: float | None) -> None:
+        """Count one heartbeat; None stands for one that failed."""
+        if seconds is None:
+            self._heartbeat_failures.inc()
+        else:
+            self._heartbeat_seconds.observe(seconds)
+
     def text(self) -> bytes:
         """Everything in the text format of Prometheus."""
         return generate_latest(self._registry)
 
+    def _first_ratio(self) -> float:
+        if len(self._swaps) < 2:
+            return math.nan
+        first, *rest = self._swaps
+        return first / statistics.median(rest)
 
-def _is(phase: Callable[[], Phase], each: Phase) -> float:
-    return float(phase() is each)
+    def _counter(self, name: str, doc: str, *labels: str) -> Counter:
+        self.described.append(Described(f"{name}_total", "counter", labels, doc))
+        return Counter(name, doc, labels, registry=self._registry)
+
+    def _gauge(self, name: str, doc: str, *labels: str) -> Gauge:
+        self.described.append(Described(name, "gauge", labels, doc))
+        return Gauge(name, doc, labels, registry=self._registry)
+
+    def _value(self, name: str, doc: str, read: Callable[[], float]) -> None:
+        """A gauge without labels that is read at the moment of a scrape."""
+        self._gauge(name, doc).set_function(lambda: float(read()))
+
+    def _histogram(self, name: str, doc: str, *labels: str) -> Histogram:
+        self.described.append(Described(name, "histogram", labels, doc))
+        return Histogram(name, doc, labels, buckets=_SECONDS, registry=self._registry)
+
+
+def _is(replica: Replica, phase: Phase) -> float:
+    return float(replica.phase is phase)
+
+
+def _load_s(slot: Slot) -> float:
+    return math.nan if slot.load_s is None else slot.load_s
+
+
+def _degraded(service: Service, role: str) -> float:
+    return float(role in service.engines.degraded)

@@ -10,7 +10,17 @@ from typing import TYPE_CHECKING
 
 from warmup import variables
 from warmup.settings import WarmupSettings
-from warmup.variables import amount, choice, seconds, text, variable, whole
+from warmup.variables import (
+    amount,
+    choice,
+    part_or_amount,
+    seconds,
+    switch,
+    text,
+    variable,
+    whole,
+    words,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -35,6 +45,56 @@ class Settings(WarmupSettings):
         whole(1, 1024),
         "How many threads compute.",
         shown_default="the CPU quota",
+    )
+    backends: tuple[str, ...] = variable(
+        ("cpu",),
+        words("cuda", "cpu"),
+        "What the models may run on, the most wanted first.",
+        shown_default="cpu",
+    )
+    allow_degraded: bool = variable(
+        False,
+        switch(),
+        "Whether a replica whose models do not run on the first of the backends may become ready"
+        " nevertheless; `/readyz` and the header `Ember-Degraded` then say so.",
+        shown_default="false",
+    )
+    preload: bool = variable(
+        True,
+        switch(),
+        "Whether models are loaded and warmed at start, not by the first request that needs them."
+        " `preload = false` in the manifest excepts one model.",
+        shown_default="true",
+    )
+    warmup_requests: int = variable(
+        1,
+        whole(1, 1000),
+        "How many swaps each thread makes before the replica is ready.",
+    )
+    warmup_retry_s: float = variable(
+        120.0,
+        seconds(0, 86400),
+        "How long a start that fails is tried again, in pauses from 1 to 30 seconds, before the"
+        " process ends; 0 means that it ends at once.",
+    )
+    heartbeat_s: float = variable(
+        30.0,
+        seconds(0, 86400),
+        "How long a replica is idle before it makes a swap of its own, to stay warm and to know"
+        " that it works; 0 means never.",
+    )
+    stuck_s: float = variable(
+        120.0,
+        seconds(0, 86400),
+        "How long one step of one request may compute before the process counts as stuck, and"
+        " `/healthz` as failed; 0 means for ever.",
+    )
+    memory_soft_limit: float = variable(
+        0.95,
+        part_or_amount(),
+        "How much memory the process may hold, in bytes or as a part of what the container may"
+        " hold, before it drains and ends, ahead of the kernel; 0 means any amount.",
+        shown_default="0.95",
     )
     max_pixels: int = variable(
         50_000_000,

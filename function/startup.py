@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 import logging
 import os
+import signal
 import socket
 import sys
 
@@ -32,6 +33,8 @@ def run() -> int:
     Returns:
         The exit code of the process.
     """
+    # Until the server minds its signals: as PID 1 of a container, a process ignores SIGTERM.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     try:
         settings = load(os.environ)
     except SettingsError as error:

@@ -96,6 +96,7 @@ def read(path: Path) -> tuple[Model, ...]:
     for role, times in Counter(model.role for model in models).items():
         if times > 1 and role:
             whole.wrong(f"{times} models for the role {role}; `variants` are for that")
+    whole.content.pop("golden", None)  # of whole swaps; `golden` reads it
     whole.close()
     if whole.problems:
         raise ManifestError(*whole.problems)

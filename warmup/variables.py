@@ -211,6 +211,30 @@ def choice(*words: str) -> Reader[str]:
     return Reader(parse, ", ".join(words))
 
 
+def words(*known: str) -> Reader[tuple[str, ...]]:
+    """Some of a few words with commas between them, in any case, each at most once."""
+
+    def parse(given: str) -> tuple[str, ...]:
+        found = tuple(word.strip().lower() for word in given.split(","))
+        if not set(found) <= set(known) or len(set(found)) < len(found):
+            raise ValueError(given)
+        return found
+
+    return Reader(parse, f"one or more of {', '.join(known)}, with commas between them")
+
+
+def part_or_amount() -> Reader[float]:
+    """A part of something, as a number from 0 to 1 (1 excluded), or else an `amount`."""
+    whole_amount = amount(1)
+
+    def parse(given: str) -> float:
+        if re.fullmatch(r"0?\.[0-9]+|0", given):
+            return float(given)
+        return whole_amount.read(given)
+
+    return Reader(parse, "0.9 for a part, else a number of bytes; 500M and 1.5GiB are numbers too")
+
+
 def file() -> Reader[Path]:
     """A file that exists."""
 

@@ -2,28 +2,53 @@
 
 from __future__ import annotations
 
+import logging
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from function.faces.detect import CenterFace
 from function.faces.identity import Identity
 from function.faces.landmarks import FaceMesh
 from function.faces.search import Search
-from function.runtime.backends.onnx import OnnxEngine
+from function.runtime.backends.onnx import PROVIDERS, OnnxEngine
 from warmup.failures import ManifestError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from function.runtime.engine import Engine
     from warmup.manifest import Model
 
-_FAMILIES: dict[tuple[str, str], Callable[[Engine], object]] = {
-    ("detect", "centerface"): lambda engine: Search(CenterFace(engine)),
-    ("landmarks", "face_mesh_468"): FaceMesh,
-    ("identity", "face_identity_128"): Identity,
+log = logging.getLogger("ember.models")
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """The code for one kind of model.
+
+    Attributes:
+        stage: makes the stage from an engine.
+        shapes: the inputs, float32, that a warm-up has to run. On the CPU what counts is the memory
+            that the largest one takes: a smaller one that was never run costs no more than usual.
+    """
+
+    stage: Callable[[Engine], object]
+    shapes: tuple[tuple[int, ...], ...]
+
+
+FAMILIES: dict[tuple[str, str], Family] = {
+    ("detect", "centerface"): Family(
+        lambda engine: Search(CenterFace(engine)), shapes=((1, 3, 640, 640),)
+    ),
+    ("landmarks", "face_mesh_468"): Family(FaceMesh, shapes=((1, 192, 192, 3),)),
+    ("identity", "face_identity_128"): Family(Identity, shapes=((1, 150, 150, 3),)),
 }
+
+
+class NotOnDeviceError(Exception):
+    """A model runs on something else than was wanted first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,33 +66,69 @@ class Models:
     engines: dict[str, Engine]
 
 
-def load(manifest: Sequence[Model], threads: int = 1) -> Models:
-    """Verify and load the models of a manifest, in parallel.
+def check(manifest: Sequence[Model]) -> None:
+    """Check that a manifest has what the pipeline runs.
 
     Args:
         manifest: exactly one model for each role.
-        threads: threads of one inference.
 
     Raises:
         ManifestError: a role is missing or named twice, or a family is unknown.
-        DamagedError: a file is not what the manifest says.
     """
     roles = sorted(model.role for model in manifest)
-    needed = sorted(role for role, _ in _FAMILIES)
+    needed = sorted(role for role, _ in FAMILIES)
     if roles != needed:
         raise ManifestError(f"the manifest has models for {roles}; needed is one each for {needed}")
     for model in manifest:
-        if (model.role, model.family) not in _FAMILIES:
-            known = [family for role, family in _FAMILIES if role == model.role]
+        if (model.role, model.family) not in FAMILIES:
+            known = [family for role, family in FAMILIES if role == model.role]
             raise ManifestError(f"unknown family {model.family!r} for {model.role}; known: {known}")
-    with ThreadPoolExecutor(len(manifest), "load") as pool:
-        engines = dict(pool.map(lambda model: (model.role, _open(model, threads)), manifest))
+
+
+def build(manifest: Sequence[Model], engines: Mapping[str, Engine]) -> Models:
+    """The stages over engines, which need not be loaded yet.
+
+    Args:
+        manifest: checked.
+        engines: by role.
+    """
     stages = {
-        model.role: _FAMILIES[model.role, model.family](engines[model.role]) for model in manifest
+        model.role: FAMILIES[model.role, model.family].stage(engines[model.role])
+        for model in manifest
     }
-    return Models(**stages, engines=engines)  # type: ignore[arg-type]
+    return Models(**stages, engines=dict(engines))  # type: ignore[arg-type]
 
 
-def _open(model: Model, threads: int) -> Engine:
-    model.file.verify(model.path)
-    return OnnxEngine(model.path, threads)
+def open_engine(
+    model: Model,
+    *,
+    threads: int = 1,
+    backends: Sequence[str] = ("cpu",),
+    allow_degraded: bool = False,
+) -> Engine:
+    """Load one model.
+
+    Args:
+        model: its file, which is known to be right; see `warmup.prefetch`.
+        threads: threads of one inference.
+        backends: what it may run on, the most wanted first.
+        allow_degraded: whether it may run on another than the first.
+
+    Raises:
+        NotOnDeviceError: it runs on another than the first.
+    """
+    engine = OnnxEngine(model.path, threads, backends)
+    if engine.provider != (wanted := PROVIDERS[backends[0]]):
+        said = f"{model.role} runs on {engine.provider}, not on {wanted}"
+        if not allow_degraded:
+            raise NotOnDeviceError(f"{said}; EMBER_ALLOW_DEGRADED=true would accept that")
+        log.warning(said)
+    return engine
+
+
+def load(manifest: Sequence[Model], threads: int = 1) -> Models:
+    """Load the models of a manifest for the CPU, in parallel; see `open_engine`."""
+    check(manifest)
+    with ThreadPoolExecutor(len(manifest), "load") as pool:
+        engines = pool.map(partial(open_engine, threads=threads), manifest)
+        return build(manifest, dict(zip((model.role for model in manifest), engines, strict=True)))

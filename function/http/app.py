@@ -9,7 +9,7 @@ from aiohttp import web
 from function.http.body import Limits
 from function.http.calls import Calls
 from function.http.edge import Edge
-from function.http.probes import Probes
+from function.http.probes import Health, Probes
 from function.http.static import Static
 from function.http.uris import data_only
 from function.metrics import Metrics
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from warmup.replica import Replica
 
 EDGE = web.AppKey("edge", Edge)
+METRICS = web.AppKey("metrics", Metrics)
 
 
 def build(
@@ -30,19 +31,26 @@ def build(
     """Put the application together.
 
     Args:
-        settings: the limits of requests are used.
+        settings: the limits of requests, and when a thread counts as stuck.
         service: finds and swaps.
-        replica: tells whether the service can be used.
+        replica: tells whether the service can be used; repaired when a model cannot be loaded.
         fetch: gets the images that a JSON request names by URI.
     """
-    metrics = Metrics(lambda: replica.phase, lambda: service.in_work)
-    edge = Edge(metrics, lambda: replica.phase is Phase.DRAINING)
+    health = Health(service, settings.stuck_s)
+    metrics = Metrics(replica, service, lambda: health.stuck)
+    edge = Edge(
+        metrics,
+        leaving=lambda: replica.phase is Phase.DRAINING,
+        degraded=lambda: service.engines.degraded,
+    )
+    service.on_load_error = replica.repair
     limits = Limits(settings.max_body_bytes, settings.body_timeout_s)
     calls = Calls(service, replica, limits, fetch)
-    probes = Probes(service, replica, metrics)
+    probes = Probes(service, replica, metrics, health)
     static = Static()
     app = web.Application(middlewares=[edge.middleware])
     app[EDGE] = edge
+    app[METRICS] = metrics
     app.add_routes(
         [
             web.post("/v1/swap", calls.swap, expect_handler=_later),

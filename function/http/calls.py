@@ -15,7 +15,6 @@ from function.http.fields import JSON, Photos, Value
 from function.images.encode import FORMATS
 from function.problems import Problem
 from function.service import SwapOrder
-from warmup.phase import Phase
 
 if TYPE_CHECKING:
     from aiohttp.web import Request, Response
@@ -95,9 +94,7 @@ class Calls:
         return answers.plain({"request_id": exchange.request_id} | told)
 
     def _check_ready(self) -> None:
-        """A replica that was ready once serves while it warms again and while it drains."""
-        served = any(step.phase is Phase.READY for step in self.replica.steps)
-        if not served or self.replica.phase is Phase.FAILED:
+        if not self.replica.serves:
             raise Problem(
                 "not_ready",
                 f"The replica is {self.replica.phase}.",

@@ -71,11 +71,19 @@ class Edge:
     Args:
         metrics: counts every request.
         leaving: tells whether the replica is about to stop, so that connections are not kept.
+        degraded: tells which models run on something else than was wanted.
     """
 
-    def __init__(self, metrics: Metrics, leaving: Callable[[], bool]) -> None:
+    def __init__(
+        self,
+        metrics: Metrics,
+        *,
+        leaving: Callable[[], bool],
+        degraded: Callable[[], Iterable[str]],
+    ) -> None:
         self._metrics = metrics
         self._leaving = leaving
+        self._degraded = degraded
 
     @web.middleware
     async def middleware(
@@ -140,6 +148,8 @@ class Edge:
         headers["Ember-Request-Id"] = exchange.request_id
         if exchange.warnings:
             headers["Ember-Warnings"] = ", ".join(exchange.warnings)
+        if degraded := ", ".join(self._degraded()):
+            headers["Ember-Degraded"] = degraded
         headers[hdrs.SERVER] = "ember"
         headers["X-Content-Type-Options"] = "nosniff"
         headers.setdefault(hdrs.CACHE_CONTROL, "no-store")

@@ -101,7 +101,7 @@ def _probes() -> Schema:
         "schema": {"type": "boolean", "default": False},
     }
     return {
-        "/healthz": {"get": _probe("isAlive", "Whether the process lives", "Alive")},
+        "/healthz": {"get": _probe("isAlive", "Whether the process works", "Alive", 503)},
         "/readyz": {"get": _probe("isReady", "Whether it takes traffic", "Readiness", 503)},
         "/warmup": {
             "get": _probe("warmUpTimeline", "How the warm-up went so far", "Timeline"),
@@ -168,6 +168,10 @@ def _headers() -> Schema:
             **required,
         },
         "Ember-Warnings": {"description": "Codes of warnings, if any.", "schema": words},
+        "Ember-Degraded": {
+            "description": "The models that run on something else than was wanted, if any.",
+            "schema": words,
+        },
         "Retry-After": {"description": "Seconds.", "required": True, "schema": {"type": "integer"}},
         "Allow": {"description": "The methods that are possible.", **required},
     }
@@ -178,7 +182,7 @@ def _header(name: str) -> Schema:
 
 
 def _every() -> Schema:
-    return {name: _header(name) for name in ("Server-Timing", "Ember-Request-Id")}
+    return {name: _header(name) for name in ("Server-Timing", "Ember-Request-Id", "Ember-Degraded")}
 
 
 def _body(table: Table, **examples: Schema) -> Schema:

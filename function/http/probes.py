@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -26,8 +27,35 @@ _WAITING_FOR = {
     Phase.DRAINING: "the requests in work; it will not be ready again",
     Phase.FAILED: "a restart; it will not be ready again",
 }
-_LATER = {"Retry-After": "1"}
 _FORCE = {"": True, "true": True, "1": True, "false": False, "0": False}
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """Whether the process works.
+
+    Attributes:
+        service: tells how long its threads have been at work.
+        stuck_s: from when on they count as stuck; 0 means never.
+    """
+
+    service: Service
+    stuck_s: float
+
+    @property
+    def stuck(self) -> bool:
+        """Whether a thread has been at one step for too long, so that only a restart helps."""
+        return 0 < self.stuck_s < self.service.longest_job_s
+
+    @property
+    def reason(self) -> str | None:
+        """What is wrong, in words; None when nothing is."""
+        if not self.stuck:
+            return None
+        return (
+            f"a thread has been at one step for {self.service.longest_job_s:.0f} s;"
+            f" EMBER_STUCK_S is {self.stuck_s:g}"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,24 +65,30 @@ class Probes:
     service: Service
     replica: Replica
     metrics: Metrics
+    health: Health
 
     async def healthz(self, _: Request) -> Response:
-        """Alive, whatever the replica is doing."""
-        return answers.plain({"status": "alive"})
+        """Alive, whatever the replica is doing, unless a thread is stuck."""
+        reason = self.health.reason
+        told = {"status": "stuck" if reason else "alive", "reason": reason}
+        return answers.plain(told, status=503 if reason else 200, headers=self._later(reason))
 
     async def readyz(self, _: Request) -> Response:
-        """Ready, or what it waits for; a probe that is told 503 may come again at once."""
-        replica = self.replica
+        """Ready, or what it waits for."""
+        replica, engines = self.replica, self.service.engines
+        reason = self.health.reason
+        ready = replica.ready and not reason
         told = {
-            "ready": replica.ready,
+            "ready": ready,
+            "cold": self.service.cold,
             "phase": str(replica.phase),
-            "waiting_for": _WAITING_FOR.get(replica.phase),
-            "models": self.service.providers,
+            "waiting_for": reason or _WAITING_FOR.get(replica.phase),
+            "models": engines.facts(),
+            "degraded": list(engines.degraded),
             "last_error": replica.last_error,
         }
-        if replica.ready:
-            return answers.plain(told)
-        return answers.plain(told, status=503, headers=_LATER)
+        status = 200 if ready else 503
+        return answers.plain(told, status=status, headers=self._later(not ready))
 
     async def timeline(self, _: Request) -> Response:
         """How the warm-up went so far."""
@@ -69,8 +103,10 @@ class Probes:
         try:
             await self.replica.warm(force=force)
         except Exception:
-            return answers.plain(self._timeline(), status=503, headers=_LATER)
-        return answers.plain(self._timeline())
+            return answers.plain(self._timeline(), status=503, headers=self._later(True))
+        ready = self.replica.ready
+        status = 200 if ready else 503
+        return answers.plain(self._timeline(), status=status, headers=self._later(not ready))
 
     async def scrape(self, _: Request) -> Response:
         """Metrics for Prometheus."""
@@ -81,7 +117,15 @@ class Probes:
         return {
             "phase": str(self.replica.phase),
             "steps": [
-                {"phase": str(step.phase), "at_s": round(step.at_s, 3)}
+                {"phase": str(step.phase), "at_s": round(step.at_s, 4)}
                 for step in self.replica.steps
             ],
+            "spans": self.service.timeline.facts(),
+            "last_error": self.replica.last_error,
         }
+
+    def _later(self, when: object) -> dict[str, str]:
+        """`Retry-After`, where it applies: with the next try, else after a second."""
+        if not when:
+            return {}
+        return {hdrs.RETRY_AFTER: str(max(1, math.ceil(self.replica.next_try_s or 0)))}

@@ -9,6 +9,7 @@ from typing import Any
 
 from function.caution import Caution
 from function.problems import KINDS
+from function.runtime.slot import State
 from warmup.phase import Phase
 
 Schema = dict[str, Any]
@@ -78,21 +79,45 @@ def components() -> Schema:
             "enum": [str(each) for each in Caution],
         },
         "Phase": {"type": "string", "enum": [str(phase) for phase in Phase]},
-        "Alive": _object(status={"const": "alive"}),
+        "Alive": _object(
+            status={"enum": ["alive", "stuck"]},
+            reason=_or_null(_string("Why it is not alive.")),
+        ),
         "Readiness": _object(
             ready={"type": "boolean"},
+            cold={
+                "type": "boolean",
+                "description": "Whether a request may have to wait for a model to be loaded.",
+            },
             phase=ref("Phase"),
             waiting_for=_or_null(_string()),
             models={
-                "description": "What really executes each model.",
+                "description": "How far each model is.",
                 "type": "object",
-                "additionalProperties": _string(),
+                "additionalProperties": _object(
+                    state={"type": "string", "enum": [str(state) for state in State]},
+                    provider=_or_null(_string("What really executes it.")),
+                    fetch={
+                        "description": "How far its file is.",
+                        "type": ["object", "null"],
+                        "additionalProperties": True,
+                    },
+                ),
             },
-            last_error=_or_null(_string()),
+            degraded=_list(_string("A model that runs on something else than was wanted.")),
+            last_error=_or_null(_string("Why it is not ready, if something failed.")),
         ),
         "Timeline": _object(
             phase=ref("Phase"),
-            steps=_list(_object(phase=ref("Phase"), at_s=_number("Since the replica began."))),
+            steps=_list(_object(phase=ref("Phase"), at_s=_number("Since the process started."))),
+            spans=_list(
+                _object(
+                    name=_string(),
+                    start_s=_number("Since the process started."),
+                    end_s=_number("Since the process started."),
+                )
+            ),
+            last_error=_or_null(_string("Why it is not ready, if something failed.")),
         ),
         "Problem": {
             "description": "RFC 9457. Some codes have more members, e.g. `field` or `limit`.",

@@ -9,20 +9,27 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import os
 import signal
 import socket
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from function.exits import Exit
+from function.runtime import memory
+from warmup import heartbeat
 from warmup.phase import Phase
 from warmup.replica import Replica
+from warmup.retry import Retry
+from warmup.timeline import Timeline
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import AsyncIterator, Callable, Coroutine
 
     from function.settings import Settings
 
 log = logging.getLogger("ember.server")
+
+_READ_MEMORY_S, _HIGH_READINGS = 1.0, 3
 
 
 def serve(settings: Settings) -> int:
@@ -33,55 +40,69 @@ def serve(settings: Settings) -> int:
 
     Returns:
         The exit code: 0 after SIGTERM or SIGINT, `Exit.UNAVAILABLE` when the port cannot be bound
-        or the replica failed.
+        or the replica failed, `Exit.AGAIN` when it held too much memory.
 
     Raises:
         ManifestError: the manifest cannot be used.
     """
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        return runner.run(_serve(settings))
+        code, busy = runner.run(_serve(settings))
+    if busy:
+        # Python would wait for threads that load or compute for nobody, and a stuck one never ends.
+        log.info("ending while a thread is at work")
+        logging.shutdown()
+        os._exit(code)
+    return code
 
 
-async def _serve(settings: Settings) -> int:
+async def _serve(settings: Settings) -> tuple[int, bool]:
+    """See `serve`; also whether threads are still at work."""
+    timeline = Timeline()
     stop = _Stop()
     try:
         sockets = _bind(settings.host, settings.port)
     except OSError as error:
         facts = {"host": settings.host, "port": settings.port, "reason": error.strerror}
         log.error("cannot listen", extra=facts)  # noqa: TRY400 (the reason says it all)
-        return Exit.UNAVAILABLE
+        return Exit.UNAVAILABLE, False
     log.info("listening", extra={"url": _url(sockets[0])})
 
-    from aiohttp import web
+    with timeline.span("imports"):
+        from aiohttp import web
 
-    from function import assemble
-    from function.http.app import EDGE, build
-    from function.http.connection import Runner
+        from function import assemble
+        from function.http.app import EDGE, METRICS, build
+        from function.http.connection import Runner
 
-    service = assemble.service(settings)
-    replica = Replica(service, stop.on_phase)
+    service = assemble.service(settings, timeline)
+    replica = Replica(service, Retry(settings.warmup_retry_s), timeline)
+    replica.listeners.append(stop.on_phase)
     app = build(settings, service, replica)
     runner = Runner(app, app[EDGE], shutdown_timeout=settings.drain_timeout_s)
     await runner.setup()
     try:
         for each in sockets:
             await web.SockSite(runner, each).start()
-        warming = asyncio.create_task(replica.warm())
-        await stop.asked.wait()
+        async with _background(
+            _memory(settings.memory_soft_limit, stop.on_memory),
+            heartbeat.keep(service, replica, settings.heartbeat_s, app[METRICS].beat)
+            if settings.heartbeat_s
+            else None,
+        ):
+            replica.start()
+            await stop.asked.wait()
         replica.drain()
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(stop.at_once.wait(), settings.drain_grace_s)
-        warming.cancel()
-        with contextlib.suppress(Exception, asyncio.CancelledError):
-            await warming
-        return Exit.UNAVAILABLE if replica.phase is Phase.FAILED else 0
+        if replica.served or stop.code:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(stop.at_once.wait(), settings.drain_grace_s)
     finally:
         await runner.cleanup()
         service.close()
+    return stop.code, service.busy
 
 
 class _Stop:
-    """Whether the process is to end: a signal came, or the replica has failed.
+    """Whether the process is to end, and with which exit code.
 
     Someone who presses Ctrl-C has no load balancer, so SIGINT needs no grace; a second signal of
     either kind ends it.
@@ -89,6 +110,7 @@ class _Stop:
 
     def __init__(self) -> None:
         self.asked, self.at_once = asyncio.Event(), asyncio.Event()
+        self.code = 0
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._on_signal, number)
@@ -96,6 +118,15 @@ class _Stop:
     def on_phase(self, phase: Phase) -> None:
         """A failed replica ends; the platform starts another."""
         if phase is Phase.FAILED:
+            self._because(Exit.UNAVAILABLE)
+
+    def on_memory(self) -> None:
+        """One that grows too large ends before the kernel kills it in the middle of a request."""
+        self._because(Exit.AGAIN)
+
+    def _because(self, code: Exit) -> None:
+        if not self.asked.is_set():
+            self.code = code
             self.asked.set()
 
     def _on_signal(self, number: signal.Signals) -> None:
@@ -103,6 +134,31 @@ class _Stop:
         if self.asked.is_set() or number is signal.SIGINT:
             self.at_once.set()
         self.asked.set()
+
+
+@contextlib.asynccontextmanager
+async def _background(*works: Coroutine[Any, Any, None] | None) -> AsyncIterator[None]:
+    """Run these beside the body; they end with it."""
+    tasks = [asyncio.create_task(work) for work in works if work]
+    try:
+        yield
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _memory(soft_limit: float, too_much: Callable[[], None]) -> None:
+    """Watch the memory that the process holds; one high reading alone may be a large photo."""
+    limit = soft_limit if soft_limit >= 1 else soft_limit * (memory.limit() or 0)
+    high = 0
+    while limit and high < _HIGH_READINGS:
+        await asyncio.sleep(_READ_MEMORY_S)
+        held = memory.held()
+        high = high + 1 if held > limit else 0
+    if limit:
+        log.error("too much memory", extra={"held": held, "limit": int(limit)})
+        too_much()
 
 
 def _bind(host: str, port: int) -> list[socket.socket]:

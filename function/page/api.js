@@ -38,7 +38,8 @@ export class Replica extends EventTarget {
       const state = await (await fetch("/readyz", { cache: "no-store" })).json();
       ready = state.ready;
       this.phase = state.phase;
-      this.providers = [...new Set(Object.values(state.models))];
+      const models = Object.values(state.models);
+      this.providers = [...new Set(models.map((model) => model.provider).filter(Boolean))];
     } catch {
       this.phase = "unreachable";
     }

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 import os
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import TYPE_CHECKING
+
+from function.runtime import cgroups
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -15,9 +17,7 @@ def cpu_quota(root: Path = Path("/")) -> float | None:
     """CPUs that the cgroups allow, e.g. 1.5, or None when there is no quota.
 
     The smallest quota on the path from this process's group to the root counts, in cgroup v2
-    (`cpu.max`) and v1 (`cpu.cfs_quota_us` over `cpu.cfs_period_us`). A container may see the path
-    of the host in /proc/self/cgroup while its own group is mounted as the root; groups that are
-    not there are passed over, and the root is always looked at.
+    (`cpu.max`) and v1 (`cpu.cfs_quota_us` over `cpu.cfs_period_us`).
 
     Args:
         root: where the file system is mounted; for tests.
@@ -35,36 +35,11 @@ def usable_cpus(root: Path = Path("/")) -> int:
 
 def _quotas(root: Path) -> Iterator[float]:
     """Every quota that applies to this process."""
-    for group in _groups(root):
+    for group in cgroups.groups("cpu", root):
         # v2 has "quota period" in one file, where the quota may be "max"; in v1 -1 stands for none
-        words = _read(group / "cpu.max").split() or [
-            *_read(group / "cpu.cfs_quota_us").split(),
-            *_read(group / "cpu.cfs_period_us").split(),
+        words = cgroups.read(group / "cpu.max").split() or [
+            *cgroups.read(group / "cpu.cfs_quota_us").split(),
+            *cgroups.read(group / "cpu.cfs_period_us").split(),
         ]
         if len(words) == 2 and all(word.isdecimal() and int(word) > 0 for word in words):
             yield int(words[0]) / int(words[1])
-
-
-def _groups(root: Path) -> Iterator[Path]:
-    """The directories of this process's groups that control CPUs, and of all groups above."""
-    mounts = root / "sys/fs/cgroup"
-    for line in _read(root / "proc/self/cgroup").splitlines():
-        _, controllers, path = line.split(":", 2)
-        inside = PurePosixPath(path.lstrip("/"))
-        if ".." in inside.parts:  # outside of this cgroup namespace
-            inside = PurePosixPath()
-        if not controllers:
-            places = [mounts, mounts / "unified"]
-        elif "cpu" in controllers.split(","):
-            places = [mounts / controllers, mounts / "cpu"]
-        else:
-            continue
-        for place in places:
-            yield from (place / group for group in (inside, *inside.parents))
-
-
-def _read(file: Path) -> str:
-    try:
-        return file.read_text()
-    except OSError:
-        return ""

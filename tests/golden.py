@@ -1,0 +1,44 @@
+"""`python -m tests.golden` makes the golden image of the embedded set anew, after the swap changed.
+
+Look at the picture that it keeps of the whole result before you commit the small one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+from tempfile import gettempdir
+
+import cv2
+
+from function import assemble, golden, settings
+from function.images.decode import decode
+from function.service import Service, SwapOrder, Upload
+from function.trace import Trace
+from warmup import manifest
+from warmup.golden import read
+
+SIDE = 96
+
+
+async def main() -> None:
+    expected = read(assemble.embedded())
+    models = manifest.read(assemble.embedded())
+    service = Service(models, workers=1, max_pixels=settings.load({}).max_pixels)
+    await service.load()
+    source = Upload(expected.source.read_bytes(), "source")
+    target = Upload(expected.target.read_bytes(), "target")
+    result = await service.swap(SwapOrder((source,), target), Trace())
+    whole = Path(gettempdir()) / "golden.jpg"
+    whole.write_bytes(result.image)
+    pixels = golden.shrunk(decode(result.image).pixels, (SIDE, SIDE))
+    cv2.imwrite(str(expected.image), pixels[..., ::-1])
+    golden.check(replace(expected, max_distance=2), result.image, result.faces)
+    original = golden.shrunk(decode(target.data).pixels, (SIDE, SIDE))
+    print(f"unchanged, it would be like it to {golden.likeness(original, original, pixels):.1f} dB")
+    service.close()
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
