@@ -94,7 +94,7 @@ class Bench:
             self.write(lambda name: f"gs://models/{name}")
             single = (sys.executable, "-c", SINGLE_STREAM, str(self.copy), *SIZES)
             self.compare(
-                "fake-gcs-server, which shares the processors with both,",
+                "fake-gcs-server (on the same processors)",
                 {"one stream, then sha256": lambda: run(*single), "ember prefetch": self.prefetch},
             )
 
