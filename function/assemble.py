@@ -55,9 +55,7 @@ class Stocked:
         self._settings = settings
         self._ready: Ready | None = None
 
-    def fetch(
-        self, models: Sequence[Model], report: Callable[[Progress], None]
-    ) -> Sequence[Model]:
+    def fetch(self, models: Sequence[Model], report: Callable[[Progress], None]) -> Sequence[Model]:
         """See `warmup.prefetch.prefetch`."""
         ready = prefetch(models, self._settings, report=report)
         if self._ready:

@@ -6,7 +6,7 @@ import asyncio
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from function.faces import models
 from function.runtime.backends.onnx import PROVIDERS
@@ -18,26 +18,11 @@ if TYPE_CHECKING:
 
     from function.runtime.engine import Engine
     from warmup.manifest import Model
+    from warmup.progress import Progress
     from warmup.timeline import Timeline
 
-
-class Fetching(Protocol):
-    """How far one file is."""
-
-    name: str
-    """Of the file; that of a model's graph is its role."""
-
-    def facts(self) -> dict[str, Any]:
-        """What is to be shown of it, as JSON knows it."""
-        ...
-
-
-class Fetch(Protocol):
+    Fetch = Callable[[Sequence[Model], Callable[[Progress], None]], Sequence[Model]]
     """Gets the files of a manifest and tells where they are; it blocks, and reports meanwhile."""
-
-    def __call__(  # noqa: D102
-        self, manifest: Sequence[Model], report: Callable[[Fetching], None]
-    ) -> Sequence[Model]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +62,7 @@ class Engines:
         self._supply = supply
         self._timeline = timeline
         self._pool = ThreadPoolExecutor(len(manifest), "load")
-        self._fetching: dict[str, Fetching] = {}
+        self._fetching: dict[str, Progress] = {}
         self._fetch_job: Future[Sequence[Model]] | None = None
         self.slots = {role: Slot(partial(self._open, role), self._pool) for role in self._models}
         self.stages = models.build(manifest, self.slots)
@@ -169,5 +154,5 @@ class Engines:
                 allow_degraded=supply.allow_degraded,
             )
 
-    def _on_fetching(self, progress: Fetching) -> None:
+    def _on_fetching(self, progress: Progress) -> None:
         self._fetching[progress.name] = progress

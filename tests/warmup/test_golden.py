@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from function.assemble import embedded
-from warmup.golden import Golden, read
 from warmup.failures import ManifestError
+from warmup.golden import Golden, read
 
 GOOD = {
     "source": '"a.jpg"',
