@@ -226,6 +226,10 @@ class Progress:
         return {"done": self.done, "size": 10}
 
 
+def at(model, path):
+    return replace(model, file=replace(model.file, path=path))
+
+
 async def test_models_are_where_the_fetch_says_and_its_progress_is_told(make, opener, tmp_path):
     progress, go = Progress("detect"), threading.Event()
 
@@ -235,13 +239,13 @@ async def test_models_are_where_the_fetch_says_and_its_progress_is_told(make, op
         assert go.wait(20)
         for model in models:
             (tmp_path / model.role).write_bytes(model.path.read_bytes())
-        return [replace(model, path=tmp_path / model.role) for model in models]
+        return [at(model, tmp_path / model.role) for model in models]
 
-    elsewhere = [replace(model, path=tmp_path / "nowhere") for model in MODELS]
+    elsewhere = [at(model, tmp_path / "nowhere") for model in MODELS]
     files = {model.role: model.path for model in MODELS}
 
     def fetch_from_files(models, report):
-        return fetch([replace(model, path=files[model.role]) for model in models], report)
+        return fetch([at(model, files[model.role]) for model in models], report)
 
     service = make(elsewhere, fetch=fetch_from_files)
     assert service.fetches
