@@ -147,8 +147,9 @@ class Service:
         self._watch = Watch()
         # Twice as many requests as threads are in work, so that a thread never waits for the event
         # loop; everyone else holds only their bytes, which bounds the decoded pixels in memory.
-        self._places = asyncio.Semaphore(2 * workers)
-        self._in_work = 0
+        self.places = 2 * workers
+        self._places = asyncio.Semaphore(self.places)
+        self._in_work = self._waiting = 0
         self._last_work = time.monotonic()
 
     @property
@@ -205,6 +206,11 @@ class Service:
     def in_work(self) -> int:
         """How many requests hold a place."""
         return self._in_work
+
+    @property
+    def waiting(self) -> int:
+        """How many requests wait for a place, or for a model that was left cold."""
+        return self._waiting
 
     @property
     def idle_s(self) -> float:
@@ -296,9 +302,13 @@ class Service:
             trace: gets the spans `load`, where something had to be loaded, and `queue`.
             roles: the models that the body needs.
         """
-        await self._need(trace, roles)
-        with trace.span("queue"):
-            await self._places.acquire()
+        self._waiting += 1
+        try:
+            await self._need(trace, roles)
+            with trace.span("queue"):
+                await self._places.acquire()
+        finally:
+            self._waiting -= 1
         self._in_work += 1
         try:
             yield

@@ -108,6 +108,18 @@ class Settings(WarmupSettings):
         "The most bytes that the body of a request may have.",
         shown_default="64MiB",
     )
+    max_bodies_bytes: int = variable(
+        512 * 1024**2,
+        amount(1024),
+        "The most bytes that the bodies of all requests at hand may have together, those that are"
+        " announced included; further requests are answered 503. One body always has room.",
+        shown_default="512MiB",
+    )
+    queue_limit: int = variable(
+        128,
+        whole(1, 100_000),
+        "How many requests may wait for their turn; further ones are answered 503.",
+    )
     body_timeout_s: float = variable(
         60.0,
         seconds(1, 3600),

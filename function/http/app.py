@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from aiohttp import web
 
+from function.http.admission import Admission
 from function.http.body import Limits
 from function.http.calls import Calls
 from function.http.edge import Edge
@@ -44,7 +45,12 @@ def build(
         degraded=lambda: service.engines.degraded,
     )
     service.on_load_error = replica.repair
-    limits = Limits(settings.max_body_bytes, settings.body_timeout_s)
+    admission = Admission(
+        service,
+        queue_limit=settings.queue_limit,
+        bodies_bytes=max(settings.max_bodies_bytes, settings.max_body_bytes),
+    )
+    limits = Limits(admission, settings.max_body_bytes, settings.body_timeout_s)
     calls = Calls(service, replica, limits, fetch)
     probes = Probes(service, replica, metrics, health)
     static = Static()

@@ -16,29 +16,34 @@ from function.problems import Problem
 if TYPE_CHECKING:
     from aiohttp.web import Request
 
+    from function.http.admission import Admission
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:
     """How much and how long.
 
     Attributes:
+        admission: gives room for bodies.
         max_bytes: of the whole body.
         timeout_s: for the whole body.
     """
 
+    admission: Admission
     max_bytes: int
     timeout_s: float
 
 
 async def read(request: Request, limits: Limits) -> bytearray:
-    """Read the body.
+    """Read the body. Until the request ends it takes room of that for all bodies.
 
     A client that waits for `100 Continue` gets it here and not before, so that whatever is wrong
     with the head of its request is said before it sends a photo.
 
     Raises:
         Problem: `body_too_large`, at once when the length is announced; `body_timeout`;
-            `unsupported_media_type` for a compressed body; `bad_request` for broken chunks.
+            `overloaded`, at once as well; `unsupported_media_type` for a compressed body;
+            `bad_request` for broken chunks.
     """
     if request.headers.get(hdrs.CONTENT_ENCODING, "identity").lower() != "identity":
         raise Problem(
@@ -49,10 +54,12 @@ async def read(request: Request, limits: Limits) -> bytearray:
         )
     if (announced := request.content_length or 0) > limits.max_bytes:
         raise _too_large(limits, announced)
+    exchange = exchange_of(request)
+    take = exchange.on_end.enter_context(limits.admission.body())
+    take(announced)
     if request.headers.get(hdrs.EXPECT, "").lower() == "100-continue":
         await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         request.writer.output_size = 0
-    exchange = exchange_of(request)
     data = bytearray()  # grows in place; pieces to be joined would take their size once more
     try:
         with exchange.trace.span("receive"):
@@ -61,6 +68,8 @@ async def read(request: Request, limits: Limits) -> bytearray:
                     exchange.bytes_in += len(chunk)
                     if exchange.bytes_in > limits.max_bytes:
                         raise _too_large(limits, exchange.bytes_in)
+                    if not announced:
+                        take(len(chunk))
                     data += chunk
             return data
     except TimeoutError:

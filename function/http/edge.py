@@ -11,6 +11,7 @@ import logging
 import re
 import time
 import uuid
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -47,6 +48,7 @@ class Exchange:
         bytes_in: bytes of the body that were read.
         code: of the problem that is the answer.
         warnings: codes of the warnings that the answer carries.
+        on_end: what is to be given back when the request ends, however it does.
     """
 
     route: str
@@ -55,6 +57,7 @@ class Exchange:
     bytes_in: int = 0
     code: str | None = None
     warnings: tuple[str, ...] = ()
+    on_end: ExitStack = field(default_factory=ExitStack)
 
 
 _EXCHANGE = web.RequestKey("exchange", Exchange)
@@ -94,7 +97,8 @@ class Edge:
         exchange = _begin(request, resource.canonical if resource else "unmatched")
         response: web.StreamResponse
         try:
-            response = await handler(request)
+            with exchange.on_end:
+                response = await handler(request)
         except asyncio.CancelledError:
             self._record(exchange, request, CLIENT_GONE, 0)
             raise

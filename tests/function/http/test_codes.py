@@ -28,6 +28,15 @@ def cold():
         yield server
 
 
+@pytest.fixture(scope="module")
+def narrow():
+    """A server with room for one body, which is being sent."""
+    with Live(max_body_bytes=50_000, max_bodies_bytes=1024) as server, connection(server) as client:
+        client.sendall(head("POST", "/v1/swap", FORM | {"Content-Length": 50_000, **CONTINUE}))
+        assert client.recv(100).startswith(b"HTTP/1.1 100")
+        yield server
+
+
 def swap(*parts, **headers):
     return lambda servers: servers["live"].form("/v1/swap", *parts, **headers)
 
@@ -39,6 +48,7 @@ def slow_body(servers):
         return read_answer(client)
 
 
+CONTINUE = {"Expect": "100-continue"}
 PRODUCERS = {
     "bad_request": lambda servers: servers["live"].json("/v1/swap", b"{"),
     "not_found": lambda servers: servers["live"].get("/v2/swap"),
@@ -64,6 +74,7 @@ PRODUCERS = {
     "no_match": swap(SOURCE, TARGET, ("faces", "like"), ("like", SOURCE[1])),
     "internal": lambda servers: servers["strict"].json("/v1/faces", {"image": "data:,x"}),
     "not_ready": lambda servers: servers["cold"].form("/v1/faces", ("image", COLLINS)),
+    "overloaded": lambda servers: servers["narrow"].form("/v1/faces", ("image", NOBODY)),
 }
 
 MEMBERS = {
@@ -75,17 +86,20 @@ MEMBERS = {
     "bad_value": {"field": "quality"},
     "unsupported_uri": {"field": "image"},
     "not_ready": {"phase": "starting"},
+    "overloaded": {"limit": 50_000, "setting": "EMBER_MAX_BODIES_BYTES"},
     "bad_image": {"image": "target"},
 }
 HEADERS = {
     "method_not_allowed": {"Allow": "OPTIONS, POST"},
     "not_ready": {"Retry-After": "1"},
+    "overloaded": {"Retry-After": "1"},
 }
 
 
 @pytest.mark.parametrize("code", KINDS)
-def test_every_code_is_answered_as_a_problem(code, live, strict, cold):
-    answer = PRODUCERS[code]({"live": live, "strict": strict, "cold": cold})
+def test_every_code_is_answered_as_a_problem(code, live, strict, cold, narrow):
+    servers = {"live": live, "strict": strict, "cold": cold, "narrow": narrow}
+    answer = PRODUCERS[code](servers)
     members = answer.problem(code, KINDS[code].status)
     request_id = answer.headers["Ember-Request-Id"]
     assert members["type"] == f"urn:ember:problem:{code}"
