@@ -18,7 +18,6 @@ _FLOOR = 0.07
 """Keeps the ratio of two dark colours quiet (of the target's mean level)."""
 CLIPPED = 250.0  # level
 _DARK = 16.0  # mean level below which the steps between levels show
-_MOST_CLIPPED = 0.5  # share of a face
 _CLIPS = (240.0, 254.0)  # from no sign of clipping to a sure one, for the mean of a cell
 _HEADROOM = 1.2
 """What is clipped is taken to be at most this much brighter than white."""
@@ -150,9 +149,7 @@ def unclipped(
     """
     low, high = (np.float32(level / 255) * white for level in _CLIPS)
     sure = np.clip((image - low) / (high - low), 0, 1)
-    return np.asarray(
-        image + sure * np.clip(other - image, 0, (_HEADROOM - 1) * white), np.float32
-    )
+    return np.asarray(image + sure * np.clip(other - image, 0, (_HEADROOM - 1) * white), np.float32)
 
 
 def clipped(image: NDArray[np.float32]) -> NDArray[np.bool_]:
@@ -160,9 +157,9 @@ def clipped(image: NDArray[np.float32]) -> NDArray[np.bool_]:
     return np.asarray(image.max(2) > CLIPPED)
 
 
-def overexposed(image: NDArray[np.float32], where: NDArray[np.bool_]) -> bool:
-    """Whether most cells of `where`, bool [h, w], are clipped in the image float32 [h, w, 3]."""
-    return bool(where.any() and clipped(image)[where].mean() > _MOST_CLIPPED)
+def overexposure(image: NDArray[np.float32], where: NDArray[np.bool_]) -> float:
+    """The share of the cells of `where`, bool [h, w], clipped in the image float32 [h, w, 3]."""
+    return float(clipped(image)[where].mean()) if where.any() else 0.0
 
 
 def too_dark(image: NDArray[np.float32], where: NDArray[np.bool_]) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import cv2
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
 _SIDE = 256
 _SHARE = 0.6  # of what is missing: part of what is measured is wrinkles and pores
 _LIMIT = 6.0  # levels
+_LINES = 128  # that are measured, at least, where there are as many
 
 
 class Grain:
@@ -24,25 +26,27 @@ class Grain:
         noise -= cv2.GaussianBlur(noise, (0, 0), 2.0, borderType=cv2.BORDER_REFLECT)
         self._tile = (noise / _second(noise)).astype(np.float32)
 
-    def missing(
-        self, have: float, want: float, size: tuple[int, int]
-    ) -> NDArray[np.float32] | None:
-        """Noise that takes a patch of roughness `have` towards `want`.
+    def missing(self, have: float, want: float) -> Noise | None:
+        """Noise that takes a patch of roughness `have` towards `want`; see `roughness`.
 
-        Args:
-            have: see `roughness`.
-            want: the same.
-            size: (width, height) of the noise.
-
-        Returns:
-            float32 [height, width] in levels; None when nothing is missing.
+        None when nothing is missing.
         """
         if want <= have:
             return None
         level = min(_SHARE * float(np.sqrt(want**2 - have**2)), _LIMIT)
-        across, down = -(-size[0] // _SIDE), -(-size[1] // _SIDE)
-        tiled = np.tile(self._tile * np.float32(level), (down, across))
-        return np.asarray(tiled[: size[1], : size[0]])
+        return Noise(self._tile * np.float32(level))
+
+
+@dataclass(frozen=True, slots=True)
+class Noise:
+    """A tile of noise, float32 [256, 256] in levels, that repeats for ever."""
+
+    tile: NDArray[np.float32]
+
+    def rows(self, rows: slice, width: int) -> NDArray[np.float32]:
+        """Some rows of it, float32 [n, width]."""
+        down = np.arange(rows.start, rows.stop) % _SIDE
+        return np.asarray(np.tile(self.tile[down], (1, -(-width // _SIDE)))[:, :width])
 
 
 def roughness(image: NDArray[np.uint8]) -> float:
@@ -51,8 +55,12 @@ def roughness(image: NDArray[np.uint8]) -> float:
     Args:
         image: uint8 [h, w, 3] RGB.
     """
-    gray = cv2.cvtColor(np.ascontiguousarray(image), cv2.COLOR_RGB2GRAY)
-    return (_second(gray[::2]) + _second(gray[:, ::2].T)) / 2
+    down, across = (max(2, side // _LINES) for side in image.shape[:2])
+    return (_second(_gray(image[::down])) + _second(_gray(image[:, ::across]).T)) / 2
+
+
+def _gray(image: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    return np.asarray(cv2.cvtColor(np.ascontiguousarray(image), cv2.COLOR_RGB2GRAY), np.uint8)
 
 
 def _second(gray: NDArray[np.number]) -> float:

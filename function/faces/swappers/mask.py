@@ -116,7 +116,7 @@ class Zones:
         Args:
             source_skin: bool [h, w], skin on the warped source.
             target_skin: bool [h, w], skin on the target.
-            unlike: float32 [h, w], how much the relit source differs from the target (of its level).
+            unlike: float32 [h, w], see `Light.differs`.
             usable: bool [h, w], where the source has texture to give.
 
         Returns:

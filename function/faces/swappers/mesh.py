@@ -14,13 +14,14 @@ from function.caution import Caution
 from function.faces.swappers import colour, mask, shape
 from function.faces.swappers.colour import Light
 from function.faces.swappers.grain import Grain, roughness
-from function.faces.swappers.warp import Grid, Warp
+from function.faces.swappers.warp import Enlarged, Grid, Warp
 from function.faces.topology import Topology
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from function.faces.face import Face
+    from function.faces.swappers.grain import Noise
     from function.faces.swappers.protocol import Source
 
 _T = TypeVar("_T", np.uint8, np.float32)
@@ -31,6 +32,7 @@ _SHRINK = 1.7  # sources this much larger than the target are shrunk before they
 _WIDE, _NEAR = 0.16, 0.08  # sigmas of the light in face widths: inside, and close to the edge
 _SHARPER = 1.6  # a source this much rougher than the target is softened
 _SOFTEN = 0.22  # by this sigma times their ratio, in pixels
+_BURNT = 0.9  # a source of which this share is clipped has no colour to give
 _OWN_MOUTH = (
     0.05  # by this much more open (widths of the mouth) the target keeps its mouth's inside
 )
@@ -38,6 +40,7 @@ _OWN_MOUTH = (
 _TURNED, _TURNED_APART = 40.0, 35.0  # degrees
 _FEW_PIXELS = 0.4  # size of the source's face over the target's
 _COVERED = 0.15  # share of the bare skin of one face that is hidden
+_CLIPPED = 0.5  # share of the skin of one face that is clipped
 _SPARED = 0.3  # share of the face that could not be replaced
 
 
@@ -80,13 +83,14 @@ class MeshSwapper:
         oval = zones.crop(zones.oval)
         usable = warp.usable & warp.inside(texture.shape[1], texture.shape[0])
         visible = skin[0] & oval & usable, skin[1] & oval
-        burnt = colour.overexposed(small, visible[0])
-        extreme = burnt or colour.overexposed(under, visible[1])
-        extreme |= colour.too_dark(small, visible[0]) or colour.too_dark(under, visible[1])
-        if gray or burnt:  # only now: colour tells skin from hair; what is clipped has none
+        both = list(zip((small, under), visible, strict=True))
+        clipped = [colour.overexposure(*each) for each in both]
+        extreme = max(clipped) > _CLIPPED or any(colour.too_dark(*each) for each in both)
+        if gray or clipped[0] > _BURNT:  # only now: colour tells skin from hair
             drawn, small = _without_colour(drawn), _without_colour(small)
         balance = colour.balance(small, under, visible[0] & visible[1])
         seen = small = small * balance
+        # each photo's light tells how bright the other's clipped parts were
         near = Light.of(small, under, visible, _NEAR * zones.width)
         small = colour.unclipped(small, near.target, 255 * balance)
         under = colour.unclipped(under, near.source, _WHITE)
@@ -102,8 +106,8 @@ class MeshSwapper:
         gain *= balance
         detail = 1 - zones.plainness(plain)[..., None]
         gain, offset = gain * detail, near.target + detail * (offset - near.target)
-        drawn, noise = self._fit_sharpness(drawn, region, float(balance.mean()))
-        _blend(region, drawn, (gain, offset), soft, noise)
+        drawn, grain = self._fit_sharpness(drawn, region, float(balance.mean()))
+        _blend(region, drawn, (gain, offset), soft, grain)
         if gray:
             region[..., 1:] = region[..., :1]
         covered = max(mask.covered(skin[0], mesh), mask.covered(skin[1], was))
@@ -119,15 +123,18 @@ class MeshSwapper:
 
     def _fit_sharpness(
         self, drawn: NDArray[np.uint8], region: NDArray[np.uint8], gain: float
-    ) -> tuple[NDArray[np.uint8], NDArray[np.float32] | None]:
-        """Soften a face that is too sharp for the target; make the noise that a soft one lacks."""
+    ) -> tuple[NDArray[np.uint8], Noise | None]:
+        """Soften a face that is too sharp for the target; make the noise that a soft one lacks.
+
+        `gain` is what the face is going to be multiplied by.
+        """
         height, width = region.shape[:2]
         middle = slice(height // 3, -(-height * 5 // 6)), slice(width // 4, -(-width * 3 // 4))
         have, want = gain * roughness(drawn[middle]), roughness(region[middle])
         if have > _SHARPER * want:
             sigma = min(_SOFTEN * have / max(want, 0.5), 0.005 * width + 0.5)
             return np.asarray(cv2.GaussianBlur(drawn, (0, 0), sigma), np.uint8), None
-        return drawn, self._grain.missing(have, want, (width, height))
+        return drawn, self._grain.missing(have, want)
 
 
 def _texture(source: Source, target: Face) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
@@ -159,18 +166,20 @@ def _blend(
     drawn: NDArray[np.uint8],
     correction: tuple[NDArray[np.float32], NDArray[np.float32]],
     soft: NDArray[np.float32],
-    noise: NDArray[np.float32] | None,
+    grain: Noise | None,
 ) -> None:
     """Put the corrected face on the region, in place; uint8 [H, W, 3], the rest on the grid."""
     size = region.shape[1], region.shape[0]
-    gain, offset = (cv2.resize(part, size) for part in correction)
-    face = cv2.multiply(drawn, gain, dtype=cv2.CV_32F)
-    face = cv2.add(face, offset, dst=face)
-    if noise is not None:
-        face = cv2.add(face, cv2.cvtColor(noise, cv2.COLOR_GRAY2RGB), dst=face)
-    whole = cv2.convertScaleAbs(np.maximum(face, 0, out=face))
-    share = cv2.resize(soft, size)
-    region[:] = cv2.blendLinear(whole, region, share, 1 - share)
+    gain, offset, share = (Enlarged(part, size) for part in (*correction, soft))
+    for rows in share.bands():
+        face = cv2.multiply(drawn[rows], gain[rows], dtype=cv2.CV_32F)
+        face = cv2.add(face, offset[rows], dst=face)
+        if grain:
+            noise = cv2.cvtColor(grain.rows(rows, size[0]), cv2.COLOR_GRAY2RGB)
+            face = cv2.add(face, noise, dst=face)
+        whole = cv2.convertScaleAbs(np.maximum(face, 0, out=face))
+        weight, under = share[rows], region[rows]
+        under[:] = cv2.blendLinear(whole, under, weight, 1 - weight)
 
 
 def _cautions(target: Face, source: Source, seen: dict[Caution, bool]) -> tuple[Caution, ...]:

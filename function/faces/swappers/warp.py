@@ -9,6 +9,8 @@ import cv2
 import numpy as np
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
     from function.faces.topology import Topology
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
 _STRETCH = 2.6
 """A triangle stretched this much more than the usual one shows smears instead of skin."""
 _FAR = 1e5  # keeps fixed-point corners inside of an int32
+_BAND = 1 << 16  # pixels
 SHIFT = 4
 """Fractional bits of polygon corners handed to OpenCV."""
 
@@ -104,11 +107,44 @@ class Warp:
 
     def sample(self, texture: NDArray[np.uint8], size: tuple[int, int]) -> NDArray[np.uint8]:
         """The texture uint8 [H, W, 3] drawn on the region, `size` (width, height) pixels."""
-        maps = cv2.resize(self.maps, size, interpolation=cv2.INTER_LINEAR)
         enlarged = _scale(self.maps) * self.maps.shape[1] < size[0]
         how = cv2.INTER_CUBIC if enlarged else cv2.INTER_LINEAR
-        x, y = cv2.split(maps)
-        return np.asarray(cv2.remap(texture, x, y, how, borderMode=cv2.BORDER_REPLICATE), np.uint8)
+        drawn = np.empty((size[1], size[0], 3), np.uint8)
+        maps = Enlarged(self.maps, size)
+        for rows in maps.bands():
+            cv2.remap(texture, maps[rows], None, how, drawn[rows], cv2.BORDER_REPLICATE)
+        return drawn
+
+
+class Enlarged:
+    """A smooth array of the grid at the size of the region, made a band of rows at a time.
+
+    What a large face needs in float32 would not fit the caches, and hardly the memory.
+
+    Args:
+        part: float32 [h, w] or [h, w, c].
+        size: (width, height) of the region.
+    """
+
+    def __init__(self, part: NDArray[np.float32], size: tuple[int, int]) -> None:
+        self._size = size
+        self._wide = np.asarray(cv2.resize(part, (size[0], part.shape[0])), np.float32)
+
+    def bands(self) -> Iterator[slice]:
+        """The region's rows, from the top."""
+        width, height = self._size
+        step = max(1, _BAND // width)
+        return (slice(top, min(top + step, height)) for top in range(0, height, step))
+
+    def __getitem__(self, rows: slice) -> NDArray[np.float32]:
+        """Those rows, bilinearly: float32 [n, width] or [n, width, c]."""
+        last = len(self._wide) - 1
+        scale = len(self._wide) / self._size[1]
+        y = np.clip((np.arange(rows.start, rows.stop) + 0.5) * scale - 0.5, 0, last)
+        first, end = int(y[0]), min(int(y[-1]) + 1, last) + 1
+        weights = np.maximum(1 - np.abs(y[:, None] - np.arange(first, end)), 0).astype(np.float32)
+        band = weights @ self._wide[first:end].reshape(end - first, -1)
+        return np.asarray(band.reshape(len(y), *self._wide.shape[1:]), np.float32)
 
 
 def _scale(maps: NDArray[np.float32]) -> float:

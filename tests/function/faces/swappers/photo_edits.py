@@ -18,8 +18,13 @@ def gray(pixels):
     return cv2.cvtColor(cv2.cvtColor(pixels, cv2.COLOR_RGB2GRAY), cv2.COLOR_GRAY2RGB)
 
 
-def dark(pixels, face):
-    return (pixels * 0.25).astype(np.uint8)
+def lit(factor):
+    """That many times the light, clipped."""
+
+    def edit(pixels, face):
+        return np.minimum(pixels * factor, 255).astype(np.uint8)
+
+    return edit
 
 
 def side_light(pixels, face):

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from function.faces.swappers import mask, shape
-from function.faces.swappers.colour import Light
+from function.faces.swappers.colour import Light, balance, unclipped
 from function.faces.swappers.grain import Grain, roughness
-from function.faces.swappers.warp import Grid, Warp
+from function.faces.swappers.warp import Enlarged, Grid, Warp
 from function.faces.topology import Topology
 
 
@@ -79,6 +79,17 @@ def test_a_warp_onto_itself_changes_nothing(collins, studio, topology):
     assert np.abs(drawn.astype(int) - collins).max() <= 2
 
 
+@pytest.mark.parametrize("shape", [(9, 7), (40, 31, 3), (1, 1, 2), (64, 2)])
+@pytest.mark.parametrize("size", [(700, 900), (31, 40), (1, 1), (66_000, 3)])
+def test_a_part_enlarged_in_bands_is_the_part_enlarged(shape, size):
+    part = np.random.default_rng(2).uniform(0, 255, shape).astype(np.float32)
+    enlarged = Enlarged(part, size)
+    bands = list(enlarged.bands())
+    whole = np.concatenate([enlarged[rows] for rows in bands])
+    assert len(bands) > 1 or size[0] * size[1] < 70_000
+    np.testing.assert_allclose(whole, cv2.resize(part, size).reshape(whole.shape), atol=0.02)
+
+
 def test_triangles_that_face_away_are_not_used(meshes, topology):
     collins, hopper = meshes
     grid = Grid((120, 120), (1.0, 1.0))
@@ -104,6 +115,24 @@ def test_the_light_of_the_target_is_taken_over():
     assert (result - target)[middle].std() > 0.5  # the detail is still there
 
 
+def test_two_photos_are_balanced_by_what_is_not_clipped():
+    skin = np.random.default_rng(4).uniform(0.4, 1, (50, 50, 1)) * (200, 150, 120)
+    here = np.ones((50, 50), bool)
+    source, target = (np.minimum(skin * gain, 255).astype(np.float32) for gain in (0.3, 1.5))
+    np.testing.assert_allclose(balance(source, target, here), 5, rtol=0.1)
+    assert (balance(source, target, ~here) == 1).all()
+    cold = (skin * (0.1, 0.2, 0.4)).astype(np.float32)
+    np.testing.assert_allclose(balance(source, cold, here), np.divide((0.1, 0.2, 0.4), 0.3), 1e-3)
+
+
+def test_only_what_is_clipped_gets_the_others_light():
+    white = np.full(3, 255, np.float32)
+    image = np.array([[[255, 200, 20]]], np.float32)
+    bright, dim = (unclipped(image, np.full_like(image, level), white) for level in (280, 90))
+    np.testing.assert_allclose(bright[0, 0], (280, 200, 20))
+    assert (dim == image).all()
+
+
 def test_what_is_no_skin_does_not_darken_the_light():
     target = np.full((60, 60, 3), 150, np.float32)
     target[20:30, 20:40] = 10
@@ -117,14 +146,14 @@ def test_missing_grain_is_made_up_for():
     noise = np.random.default_rng(5).normal(0, 6, (64, 64, 1))
     grainy = np.clip(flat + noise, 0, 255).astype(np.uint8)
     have, want = roughness(flat), roughness(grainy)
-    added = Grain().missing(have, want, (300, 70))
+    added = Grain().missing(have, want).rows(slice(230, 300), 300)
     assert added.shape == (70, 300)
     assert (
         0.4 * want
         < roughness(np.clip(128 + added[..., None], 0, 255).astype(np.uint8).repeat(3, 2))
         < want
     )
-    assert Grain().missing(want, have, (300, 70)) is None
+    assert Grain().missing(want, have) is None
     assert roughness(flat[:, :2]) == 0
 
 
