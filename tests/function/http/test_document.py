@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from pathlib import Path
 
+import function
 from function.http.calls import FACES, SWAP
 from function.http.connection import KEEPALIVE_S
 from function.http.form import MAX_PARTS
@@ -48,6 +50,19 @@ def test_settings_and_members_in_the_document_exist():
     for members in MEMBERS.values():
         for name in members.keys() - {"hint"}:
             assert f"`{name}`" in TEXT
+
+
+def test_every_member_that_a_problem_can_have_is_in_the_document():
+    keywords = {
+        keyword.arg
+        for path in Path(function.__file__).parent.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Problem"
+        for keyword in node.keywords
+    }
+    assert {"field", "cut_short", "threshold"} <= keywords
+    listed = TEXT[TEXT.index("## Problems") :]
+    assert {name for name in keywords - {"headers"} if f"`{name}`" not in listed} == set()
 
 
 def test_numbers_in_the_document_are_those_of_the_code():
