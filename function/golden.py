@@ -9,6 +9,7 @@ import cv2
 import numpy as np
 
 from function.images.decode import decode
+from warmup.failures import WarmupError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,7 +23,7 @@ _CHANGED = 4
 """A difference of this much is more than noise of coding."""
 
 
-class WrongResultError(Exception):
+class WrongResultError(WarmupError):
     """An inference gave something else than it must; nothing that this replica makes is right."""
 
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+
+_PATH = re.compile(r"(?<![\w:/.~-])(?:file://)?/(?:[^\s/:,;'\"()]+/)*([^\s/:,;'\"()]+)")
+
 
 class WarmupError(Exception):
     """Something that was foreseen to fail; its text says what, where and what to do."""
@@ -45,3 +49,13 @@ class StoppedError(WarmupError):
     """The work was told to stop; what is there of it is kept."""
 
     exit_code = 130
+
+
+def told(error: Exception) -> str:
+    """What anybody may be told about a failure.
+
+    The text is told when it is our own, and of paths in it only the last part; what other
+    exceptions say may be anything, and is in the log only.
+    """
+    text = _PATH.sub(r"\1", f": {error}") if isinstance(error, WarmupError) else "; see the log"
+    return type(error).__name__ + text

@@ -9,6 +9,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
+from warmup.failures import told
 from warmup.phase import IllegalStep, Phase
 from warmup.retry import Retry
 from warmup.timeline import Timeline
@@ -70,7 +71,7 @@ class Replica:
         timeline: gets a span for each phase until the replica is ready for the first time.
         listeners: called with every new phase, e.g. to count it.
         steps: the phases so far, the latest last; of very many the earliest are forgotten.
-        last_error: why the replica is not ready, if something failed.
+        last_error: why the replica is not ready, if something failed; fit to be published.
         served: whether it has ever been ready.
     """
 
@@ -140,9 +141,9 @@ class Replica:
     def repair(self, error: Exception) -> None:
         """Leave readiness because of an error, and come back by a whole warm-up or not at all."""
         if self.ready:
-            log.error("not ready any more", extra={"reason": _said(error)})
+            log.error("not ready any more", exc_info=error)
             self._begin(whole=True)
-            self.last_error = _said(error)
+            self.last_error = told(error)
 
     def drain(self) -> None:
         """Stop being ready, for good; what is being loaded or warmed is given up."""
@@ -187,7 +188,7 @@ class Replica:
         self.timeline.finish()
 
     def _failed(self, error: Exception, *, whole: bool) -> None:
-        self.last_error = _said(error)
+        self.last_error = told(error)
         now = time.monotonic()
         if not self._failures:
             self._failing_since = now
@@ -228,7 +229,3 @@ class Replica:
         step = Step(self.phase, self.timeline.now())
         self.steps.append(step)
         log.info("phase", extra={"phase": step.phase, "at_s": round(step.at_s, 3)})
-
-
-def _said(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}"

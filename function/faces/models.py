@@ -13,7 +13,7 @@ from function.faces.identity import Identity
 from function.faces.landmarks import FaceMesh
 from function.faces.search import Search
 from function.runtime.backends.onnx import PROVIDERS, OnnxEngine
-from warmup.failures import ManifestError
+from warmup.failures import ManifestError, WarmupError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -47,7 +47,7 @@ FAMILIES: dict[tuple[str, str], Family] = {
 }
 
 
-class NotOnDeviceError(Exception):
+class NotOnDeviceError(WarmupError):
     """A model runs on something else than was wanted first."""
 
 

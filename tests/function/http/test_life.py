@@ -157,7 +157,7 @@ def test_a_start_that_fails_is_tried_again_until_it_works():
         eventually(lambda: opener.opened["detect"] >= 3)
         answer = server.get("/readyz")
         assert (answer.status, answer.json["phase"]) == (503, "loading")
-        assert answer.json["last_error"] == "OSError: detect is broken"
+        assert answer.json["last_error"] == "OSError; see the log"
         assert int(answer.headers["Retry-After"]) >= 1
         assert server.get("/healthz").status == 200
         assert states(server)["detect"] in {"failed", "loading"}
@@ -174,7 +174,7 @@ def test_asking_for_a_warm_up_does_not_wait_for_the_next_try():
         server.replica.retry = Retry(1000, first_s=100, most_s=100)
         eventually(lambda: server.get("/readyz").json["last_error"])
         refused = server.send("POST", "/warmup")
-        assert (refused.status, refused.json["last_error"]) == (503, "OSError: detect is broken")
+        assert (refused.status, refused.json["last_error"]) == (503, "OSError; see the log")
         assert int(refused.headers["Retry-After"]) > 50
         opener.broken.clear()
         assert server.send("POST", "/warmup").status == 200
@@ -216,7 +216,7 @@ def test_a_cold_model_that_cannot_be_loaded_ends_readiness_until_it_can():
         eventually(is_ready(server))
         server.form("/v1/faces", ("image", COLLINS)).problem("not_ready", 503)
         answer = server.get("/readyz")
-        assert (answer.status, answer.json["last_error"]) == (503, "OSError: detect is broken")
+        assert (answer.status, answer.json["last_error"]) == (503, "OSError; see the log")
         server.form("/v1/faces", ("image", COLLINS)).problem("not_ready", 503)
         opener.broken.clear()
         eventually(is_ready(server))
@@ -233,7 +233,7 @@ def test_a_warm_up_that_fails_later_ends_readiness_and_service():
         eventually(is_ready(server))
         opener.at_run["identity"] = fail
         assert server.send("POST", "/warmup?force=true").status == 503
-        assert server.get("/readyz").json["last_error"] == "RuntimeError: the device is gone"
+        assert server.get("/readyz").json["last_error"] == "RuntimeError; see the log"
         server.form("/v1/faces", ("image", COLLINS)).problem("not_ready", 503)
         opener.at_run.clear()
         eventually(is_ready(server))

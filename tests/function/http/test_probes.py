@@ -75,6 +75,8 @@ def test_a_failed_warm_up_is_told_and_nothing_is_served(tmp_path):
         ready = server.get("/readyz")
         assert (ready.status, ready.json["phase"]) == (503, "failed")
         assert "sha256" in ready.json["last_error"]
+        assert ready.json["last_error"] == server.get("/warmup").json["last_error"]
+        assert str(tmp_path).encode() not in ready.body  # where things lie is nobody's business
         assert server.get("/healthz").status == 200
         members = server.form("/v1/faces", ("image", COLLINS)).problem("not_ready", 503)
         assert members["phase"] == "failed"
