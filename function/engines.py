@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from function.faces import models
-from function.runtime.backends.onnx import PROVIDERS
+from function.runtime.engine import PROVIDERS
 from function.runtime.slot import Slot, State
 
 if TYPE_CHECKING:
@@ -78,7 +78,6 @@ class Engines:
         self._pool = ThreadPoolExecutor(len(manifest), "load")
         self._fetching: dict[str, Fetching] = {}
         self.slots = {role: Slot(partial(self._open, role), self._pool) for role in self._models}
-        self.stages = models.build(manifest, self.slots)
 
     @property
     def fetches(self) -> bool:
@@ -105,6 +104,10 @@ class Engines:
         """The roles whose models run on something else than was wanted first."""
         wanted = PROVIDERS[self._supply.backends[0]]
         return tuple(role for role, found in self.providers.items() if found != wanted)
+
+    def stages(self) -> models.Models:
+        """The models in their roles; heavy to import."""
+        return models.build(list(self._models.values()), self.slots)
 
     def shapes(self) -> list[tuple[str, tuple[int, ...]]]:
         """Each model that is loaded with each shape that a warm-up has to run."""

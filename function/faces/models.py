@@ -1,4 +1,8 @@
-"""The models of a manifest, loaded and put into their roles."""
+"""The models of a manifest, loaded and put into their roles.
+
+The table of families is read before anything heavy is imported; each imports its code when it is
+made.
+"""
 
 from __future__ import annotations
 
@@ -8,16 +12,15 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from function.faces.detect import CenterFace
-from function.faces.identity import Identity
-from function.faces.landmarks import FaceMesh
-from function.faces.search import Search
-from function.runtime.backends.onnx import PROVIDERS, OnnxEngine
+from function.runtime.engine import PROVIDERS
 from warmup.manifest import ManifestError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from function.faces.identity import Identity
+    from function.faces.landmarks import FaceMesh
+    from function.faces.search import Search
     from function.runtime.engine import Engine
     from warmup.manifest import Model
 
@@ -38,12 +41,29 @@ class Family:
     shapes: tuple[tuple[int, ...], ...]
 
 
+def _centerface(engine: Engine) -> Search:
+    from function.faces.detect import CenterFace
+    from function.faces.search import Search
+
+    return Search(CenterFace(engine))
+
+
+def _face_mesh(engine: Engine) -> FaceMesh:
+    from function.faces.landmarks import FaceMesh
+
+    return FaceMesh(engine)
+
+
+def _identity(engine: Engine) -> Identity:
+    from function.faces.identity import Identity
+
+    return Identity(engine)
+
+
 FAMILIES: dict[tuple[str, str], Family] = {
-    ("detect", "centerface"): Family(
-        lambda engine: Search(CenterFace(engine)), shapes=((1, 3, 640, 640),)
-    ),
-    ("landmarks", "face_mesh_468"): Family(FaceMesh, shapes=((1, 192, 192, 3),)),
-    ("identity", "face_identity_128"): Family(Identity, shapes=((1, 150, 150, 3),)),
+    ("detect", "centerface"): Family(_centerface, shapes=((1, 3, 640, 640),)),
+    ("landmarks", "face_mesh_468"): Family(_face_mesh, shapes=((1, 192, 192, 3),)),
+    ("identity", "face_identity_128"): Family(_identity, shapes=((1, 150, 150, 3),)),
 }
 
 
@@ -119,6 +139,8 @@ def open_engine(
         NotOnDeviceError: it runs on another than the first.
     """
     model.verify()
+    from function.runtime.backends.onnx import OnnxEngine
+
     engine = OnnxEngine(model.path, threads, backends)
     if engine.provider != (wanted := PROVIDERS[backends[0]]):
         said = f"{model.role} runs on {engine.provider}, not on {wanted}"

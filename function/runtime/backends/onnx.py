@@ -9,6 +9,8 @@ os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # read by the library when 
 
 import onnxruntime as ort
 
+from function.runtime.engine import PROVIDERS
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
@@ -17,9 +19,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 ort.disable_telemetry_events()
-
-PROVIDERS = {"cuda": "CUDAExecutionProvider", "cpu": "CPUExecutionProvider"}
-"""ONNX Runtime's names for what a model can run on."""
 
 
 class OnnxEngine:
