@@ -14,6 +14,7 @@ from function.runtime.slot import Slot, State
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
+    from concurrent.futures import Future
 
     from function.runtime.engine import Engine
     from warmup.manifest import Model
@@ -77,6 +78,7 @@ class Engines:
         self._timeline = timeline
         self._pool = ThreadPoolExecutor(len(manifest), "load")
         self._fetching: dict[str, Fetching] = {}
+        self._fetch_job: Future[Sequence[Model]] | None = None
         self.slots = {role: Slot(partial(self._open, role), self._pool) for role in self._models}
 
     @property
@@ -90,9 +92,10 @@ class Engines:
         return not all(slot.loaded for slot in self.slots.values())
 
     @property
-    def loading(self) -> bool:
-        """Whether one of them is being loaded."""
-        return any(slot.state is State.LOADING for slot in self.slots.values())
+    def busy(self) -> bool:
+        """Whether a thread fetches or loads, be it for nobody."""
+        fetches = self._fetch_job is not None and self._fetch_job.running()
+        return fetches or any(slot.state is State.LOADING for slot in self.slots.values())
 
     @property
     def providers(self) -> dict[str, str]:
@@ -133,7 +136,8 @@ class Engines:
         """Get the models' files."""
         if self._supply.fetch:
             work = partial(self._supply.fetch, list(self._models.values()), self._on_fetching)
-            found = await asyncio.get_running_loop().run_in_executor(self._pool, work)
+            self._fetch_job = self._pool.submit(work)
+            found = await asyncio.wrap_future(self._fetch_job)
             self._models = {model.role: model for model in found}
 
     async def load(self, *, whole: bool) -> None:

@@ -37,11 +37,13 @@ def check(golden: Golden, image: bytes, faces: Sequence[SwappedFace]) -> None:
     Raises:
         WrongResultError: saying what was expected and what came.
     """
-    distance = max((face.after for face in faces), default=math.nan)
-    if not distance <= golden.max_distance:  # NaN is wrong as well
+    distances = [face.after for face in faces]
+    # a comparison with NaN is false
+    if not distances or not all(distance <= golden.max_distance for distance in distances):
         raise WrongResultError(
-            f"golden check: the result is {distance:.3f} away from the source's identity,"
-            f" at most {golden.max_distance:g} is right"
+            "golden check: from the source's identity the faces of the result are"
+            f" {[round(distance, 3) for distance in distances]} away; right is one face at least,"
+            f" and {golden.max_distance:g} at most"
         )
     right = decode(golden.image.read_bytes(), name="golden image").pixels
     result, original = (
@@ -61,11 +63,13 @@ def likeness(
 ) -> float:
     """How alike a result is to the right one: the worse of PSNR in dB of all and of what changes.
 
-    A face is a small part of a photo, so that a swap that did nothing would be much like a right one
-    as a whole.
+    A face is a small part of a photo, so that as a whole a swap that did nothing would be much like
+    a right one.
 
     Args:
-        result, original, right: uint8 [H, W, 3] in the same colour order; `original` is the target.
+        result: uint8 [H, W, 3].
+        original: the target, of the same shape and colour order.
+        right: what the result must be.
     """
     changes = (cv2.absdiff(original, right) > _CHANGED).any(axis=-1)
     return min(psnr(result, right), psnr(result[changes], right[changes]))

@@ -143,7 +143,7 @@ class Service:
     @property
     def busy(self) -> bool:
         """Whether a thread is at work, be it for nobody."""
-        return self._workers.longest_s > 0 or self.engines.loading
+        return self._workers.longest_s > 0 or self.engines.busy
 
     def close(self) -> None:
         """Stop the threads; work that has not begun is dropped, what runs is not waited for."""

@@ -77,19 +77,19 @@ class Settings:
     )
     warmup_retry_s: float = variable(
         120.0,
-        seconds(86400),
+        seconds(0, 86400),
         "How long a start that fails is tried again, in pauses from 1 to 30 seconds, before the"
         " process ends; 0 means that it ends at once.",
     )
     heartbeat_s: float = variable(
         30.0,
-        seconds(86400),
+        seconds(0, 86400),
         "How long a replica is idle before it makes a swap of its own, to stay warm and to know"
         " that it works; 0 means never.",
     )
     stuck_s: float = variable(
         120.0,
-        seconds(86400),
+        seconds(0, 86400),
         "How long one step of one request may compute before the process counts as stuck, and"
         " `/healthz` as failed; 0 means for ever.",
     )
@@ -102,30 +102,30 @@ class Settings:
     )
     max_pixels: int = variable(
         50_000_000,
-        amount(1),
+        amount(1_000_000),
         "The most pixels (width × height) that an uploaded image may have.",
         shown_default="50M",
     )
     max_body_bytes: int = variable(
         64 * 1024**2,
-        amount(1),
+        amount(1024),
         "The most bytes that the body of a request may have.",
         shown_default="64MiB",
     )
     body_timeout_s: float = variable(
         60.0,
-        seconds(3600),
+        seconds(1, 3600),
         "How long a client may take to send the body of a request.",
     )
     drain_grace_s: float = variable(
         5.0,
-        seconds(3600),
+        seconds(0, 3600),
         "How long a replica that is told to stop still takes new requests, because the platform"
         " may send some before it has noticed.",
     )
     drain_timeout_s: float = variable(
         25.0,
-        seconds(3600),
+        seconds(0, 3600),
         "How long the requests in work may then take to end.",
     )
     log_format: str = variable(

@@ -168,10 +168,11 @@ def whole(least: int, most: int) -> Reader[int]:
     return Reader(lambda given: _between(int(given), least, most), f"{least} to {most}")
 
 
-def seconds(most: float) -> Reader[float]:
+def seconds(least: float, most: float) -> Reader[float]:
     """A length of time."""
     return Reader(
-        lambda given: _between(float(given), 0, most), f"a number of seconds from 0 to {most:g}"
+        lambda given: _between(float(given), least, most),
+        f"a number of seconds from {least:g} to {most:g}",
     )
 
 

@@ -14,7 +14,8 @@ import numpy as np
 
 from function import golden
 from function.caution import Caution
-from function.faces.pipeline import Pipeline, embedding_of
+from function.faces.face import embedding_of
+from function.faces.pipeline import Pipeline
 from function.faces.select import choose
 from function.faces.swappers.mesh import MeshSwapper
 from function.images.decode import decode

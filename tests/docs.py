@@ -12,10 +12,13 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from function import assemble
 from function.caution import Caution
+from function.metrics import Metrics
 from function.problems import KINDS
-from function.settings import Settings
+from function.settings import Settings, load
 from function.variables import variables
+from warmup.replica import Replica
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -52,8 +55,23 @@ def cautions() -> str:
     return table(("Code", "What it means"), ((f"`{code}`", code.meaning) for code in Caution))
 
 
+def metrics() -> str:
+    """Every metric."""
+    service = assemble.service(load({}))
+    described = Metrics(Replica(service), service, lambda: False).described
+    service.close()
+    return table(
+        ("Metric", "Type", "Labels", "What it means"),
+        (
+            (f"`{m.name}`", m.kind, ", ".join(f"`{label}`" for label in m.labels), m.doc)
+            for m in described
+        ),
+    )
+
+
 TABLES: dict[str, dict[str, Callable[[], str]]] = {
     "settings.md": {"settings": settings},
+    "metrics.md": {"metrics": metrics},
     "errors.md": {"problems": problems, "warnings": cautions},
 }
 

@@ -1,4 +1,4 @@
-"""A sign of life from time to time, so that an idle replica stays warm and a dead one is noticed."""
+"""A sign of life now and then: an idle replica stays warm, and a dead one is noticed."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ def read(path: Path) -> tuple[Model, ...]:
         entries = tomllib.loads(path.read_text()).get("model", [])
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise ManifestError(f"{path}: {error}") from error
-    if not entries:
+    if not entries or not isinstance(entries, list) or not isinstance(entries[0], dict):
         raise ManifestError(f"{path}: has no [[model]] entry")
     return tuple(_model(entry, path) for entry in entries)
 

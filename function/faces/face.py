@@ -111,3 +111,10 @@ class Face:
     presence: float
     pose: Pose
     embedding: NDArray[np.float32] | None = None
+
+
+def embedding_of(face: Face) -> NDArray[np.float32]:
+    """The embedding of a face that was found with `identify=True`."""
+    if face.embedding is None:
+        raise ValueError("this face was found without identify=True")
+    return face.embedding

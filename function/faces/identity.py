@@ -1,4 +1,4 @@
-"""Who somebody is, as a vector: the distance of two vectors says whether two faces are one person."""
+"""Who somebody is, as a vector: the distance of two says whether two faces are one person."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from function.faces import geometry
+from function.faces.exposure import lifted
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -46,8 +47,10 @@ class Identity:
             float32 [128].
         """
         matrix = geometry.similarity(mesh[_CORNERS, :2], _CHIP)
-        chip = geometry.crop(pixels, matrix, (_SIDE, _SIDE))
-        return self._engine.run(chip[None].astype(np.float32))[0][0]
+        # Nearly black, a face is as far from itself in good light as a stranger is, unless lifted.
+        chip = lifted(geometry.crop(pixels, matrix, (_SIDE, _SIDE)))
+        embedding: NDArray[np.float32] = self._engine.run(chip[None].astype(np.float32))[0][0]
+        return embedding
 
 
 def distance(a: NDArray[np.float32], b: NDArray[np.float32]) -> float:

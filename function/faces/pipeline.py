@@ -13,7 +13,7 @@ import numpy as np
 
 from function.caution import Caution
 from function.faces import pose
-from function.faces.face import Box, Detection, Face
+from function.faces.face import Box, Face, embedding_of
 from function.faces.identity import SAME_PERSON, distance
 from function.faces.swappers.protocol import Source
 from function.problems import Problem
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from function.faces.face import Fitted
     from function.faces.models import Models
     from function.faces.swappers.protocol import Swapper
     from function.images.picture import Picture
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
 
 GOOD_SWAP = 0.5
 """Identity distance to the source above which a result carries `low_similarity`."""
-
-_LEAST_PRESENCE = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,18 +64,21 @@ class Pipeline:
 
         Args:
             picture: the photo.
-            trace: gets the spans `detect`, `landmarks` and `identity`.
+            trace: gets spans of `detect`, `landmarks` and `identity`.
             identify: also compute identity embeddings.
         """
         pixels = picture.pixels
-        with trace.span("detect"):
-            detections = self.models.detect.find(pixels)
-        with trace.span("landmarks"):
-            fits = [(d, *self.models.landmarks.fit(pixels, d)) for d in detections]
-        present = [(d, mesh, p) for d, mesh, p in fits if p >= _LEAST_PRESENCE]
+        fitted = self.models.detect.faces(pixels, self.models.landmarks.fit, trace)
         faces = [
-            Face(index, _enclosing(d, mesh, picture.size), d, mesh, presence, pose.estimate(mesh))
-            for index, (d, mesh, presence) in enumerate(present)
+            Face(
+                index=index,
+                box=_enclosing(each, picture.size),
+                detection=each.detection,
+                mesh=each.mesh,
+                presence=each.presence,
+                pose=pose.estimate(each.mesh),
+            )
+            for index, each in enumerate(fitted)
         ]
         if not identify:
             return faces
@@ -169,25 +171,12 @@ class Pipeline:
         return judged
 
 
-def embedding_of(face: Face) -> NDArray[np.float32]:
-    """The embedding of a face that was found with `identify=True`."""
-    if face.embedding is None:
-        raise ValueError("this face was found without identify=True")
-    return face.embedding
-
-
-def _enclosing(detection: Detection, mesh: NDArray[np.float32], size: tuple[int, int]) -> Box:
+def _enclosing(fitted: Fitted, size: tuple[int, int]) -> Box:
     """Whole pixels inside the image around the detection and the mesh."""
-    box = detection.box
-    left, top = np.floor(np.minimum(mesh[:, :2].min(0), (box.left, box.top)))
-    right, bottom = np.ceil(np.maximum(mesh[:, :2].max(0), (box.right, box.bottom)))
-    width, height = size
-    return Box(
-        int(np.clip(left, 0, width)),
-        int(np.clip(top, 0, height)),
-        int(np.clip(right, 0, width)),
-        int(np.clip(bottom, 0, height)),
-    )
+    box, points = fitted.detection.box, fitted.mesh[:, :2]
+    low = np.floor(np.minimum(points.min(0), (box.left, box.top)))
+    high = np.ceil(np.maximum(points.max(0), (box.right, box.bottom)))
+    return Box(*np.clip((*low, *high), 0, (*size, *size)).astype(int).tolist())
 
 
 def _turned(face: Face) -> float:

@@ -7,7 +7,7 @@ looks to take, and when to stop.
 | look         | what the network sees                   | taken when                     | runs |
 |--------------|-----------------------------------------|--------------------------------|------|
 | `plain`      | the whole photo                         | always                         | 1    |
-| `padded`     | the photo with half its size around it  | nothing found yet              | 1    |
+| `padded`     | half its size around a small copy of it | nothing found yet              | 1    |
 | `enlarged`   | a small photo at up to 4 times its size | nothing found yet              | 1    |
 | `rotated-…`  | the photo turned clockwise by degrees   | nothing found yet; or the one  | ≤ 3  |
 |              |                                         | by which most found faces lie  |      |
@@ -16,8 +16,8 @@ looks to take, and when to stop.
 
 So an ordinary photo costs one run of the detector, and the worst photo 26. A small face beside a
 large one is missed only where the larger view shows not even a hint of it (a score of 0.2, which
-most faces of 14 pixels reach): looking at every photo in full detail would cost 20 runs to find
-strangers in the background.
+most faces of 14 pixels reach): looking at every photo in full detail would cost 20 runs, mostly to
+find strangers in the background.
 """
 
 from __future__ import annotations
@@ -38,10 +38,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from function.faces.detect import CenterFace
+    from function.trace import Trace
 
     Fit = Callable[[NDArray[np.uint8], Detection], tuple[NDArray[np.float32], float]]
 
 _SIDE, _OVERLAP = 640, 96
+_PADDED = 224  # side of a padded view: without its surroundings a face is best seen small
 _TILED = (1184, 2272)  # two and four tiles of 640 in a row, with their overlaps
 _LEAST_SIDE = 8  # of a photo; there is no face in fewer pixels
 _WORTH_IT = 1.25  # least gain in scale for another look
@@ -54,7 +56,8 @@ _MOST_FITS = 100  # confirmations for one photo, and so its faces: the best of e
 _MOST_WEAK = 8  # of them for mere suspicions, at each look
 
 # What tells of smaller faces: half of the faces this small, or a hint; sizes in network pixels.
-_SMALL = 40
+_SMALL, _SMALL_IN_LARGE = 40, 64
+_LARGE = 2048  # long side of a photo in which a face three times smaller is still worth finding
 _HINT_SCORE, _HINT_SIZE = 0.2, 24
 
 
@@ -68,23 +71,13 @@ class Search:
     def __init__(self, detector: CenterFace) -> None:
         self._detector = detector
 
-    def find(self, pixels: NDArray[np.uint8]) -> list[Detection]:
-        """Faces by the detector alone, from the first look that has any; in the documented order.
-
-        Args:
-            pixels: uint8 [H, W, 3] RGB.
-        """
-        for view in _whole_views(pixels):
-            if found := self._detector.detect(pixels, view):
-                return sorted(found, key=_place)
-        return []
-
-    def faces(self, pixels: NDArray[np.uint8], fit: Fit) -> list[Fitted]:
+    def faces(self, pixels: NDArray[np.uint8], fit: Fit, trace: Trace) -> list[Fitted]:
         """Every face, confirmed by the landmark model, in the documented order.
 
         Args:
             pixels: uint8 [H, W, 3] RGB.
             fit: `FaceMesh.fit` or the like; called about once for each face.
+            trace: gets a span `detect` for each look and `landmarks` for each fit.
 
         Returns:
             Left to right by the centre of the detected box, then top to bottom, then the higher
@@ -92,7 +85,7 @@ class Search:
         """
         if min(pixels.shape[:2]) < _LEAST_SIDE:
             return []
-        hunt = _Hunt(self._detector, pixels, fit)
+        hunt = _Hunt(self._detector, pixels, fit, trace)
         for view in _whole_views(pixels):
             hunt.look([view])
             if hunt.found:
@@ -114,8 +107,10 @@ class _Hunt:
         found: the faces, in the order in which they were found.
     """
 
-    def __init__(self, detector: CenterFace, pixels: NDArray[np.uint8], fit: Fit) -> None:
-        self._detector, self._pixels, self._fit = detector, pixels, fit
+    def __init__(
+        self, detector: CenterFace, pixels: NDArray[np.uint8], fit: Fit, trace: Trace
+    ) -> None:
+        self._detector, self._pixels, self._fit, self._trace = detector, pixels, fit, trace
         self._scale = 1.0
         self._hints = False
         self._fits_left = _MOST_FITS
@@ -124,7 +119,12 @@ class _Hunt:
     def look(self, views: list[View]) -> None:
         """Look at some views of one scale and add the faces that are new."""
         self._scale, self._hints = max(views[0].scale), False
-        seen = [d for view in views for d in self._detector.detect(self._pixels, view, _HINT_SCORE)]
+        with self._trace.span("detect"):
+            seen = [
+                detection
+                for view in views
+                for detection in self._detector.detect(self._pixels, view, _HINT_SCORE)
+            ]
         seen.sort(key=lambda detection: -detection.score)
         weak_left = _MOST_WEAK
         for detection in seen:
@@ -142,7 +142,8 @@ class _Hunt:
         if not self._fits_left:
             return
         self._fits_left -= 1
-        mesh, presence = self._fit(self._pixels, detection)
+        with self._trace.span("landmarks"):
+            mesh, presence = self._fit(self._pixels, detection)
         if presence >= least and not any(_coincide(mesh, other.mesh) for other in self.found):
             self.found.append(Fitted(detection, mesh, presence))
 
@@ -154,7 +155,8 @@ class _Hunt:
     def expects_more(self) -> bool:
         """Whether a closer look may well show more faces."""
         sizes = [self._size(fitted.detection) for fitted in self.found]
-        return self._hints or not sizes or median(sizes) < _SMALL
+        small = _SMALL_IN_LARGE if max(self._pixels.shape[:2]) > _LARGE else _SMALL
+        return self._hints or not sizes or median(sizes) < small
 
     def _size(self, detection: Detection) -> float:
         """The longer side of a face in pixels of the network at the last look."""
@@ -166,7 +168,7 @@ def _whole_views(pixels: NDArray[np.uint8]) -> Iterator[View]:
     height, width = pixels.shape[:2]
     long_side = max(height, width)
     yield _whole(pixels, "plain")
-    yield _whole(pixels, "padded", border=long_side // 2)
+    yield _whole(pixels, "padded", border=long_side // 2, side=_PADDED)
     if long_side * _WORTH_IT < _SIDE:
         yield _whole(pixels, "enlarged", most=4.0)
     for turn in (1, 3, 2):
@@ -174,13 +176,19 @@ def _whole_views(pixels: NDArray[np.uint8]) -> Iterator[View]:
 
 
 def _whole(
-    pixels: NDArray[np.uint8], name: str, border: int = 0, turn: int = 0, most: float = 1.0
+    pixels: NDArray[np.uint8],
+    name: str,
+    *,
+    border: int = 0,
+    turn: int = 0,
+    most: float = 1.0,
+    side: int = _SIDE,
 ) -> View:
-    """The whole photo and a border in 640 × 640 pixels, enlarged at most so many times."""
+    """The whole photo and a border in so many pixels, enlarged at most so many times."""
     height, width = pixels.shape[:2]
     window = -border, -border, width + border, height + border
     sides = width + 2 * border, height + 2 * border
-    scale = min(most, _SIDE / max(sides))
+    scale = min(most, side / max(sides))
     return View(name, window, _scaled(sides, scale), turn)
 
 

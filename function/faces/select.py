@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from function.faces.face import embedding_of
 from function.problems import Problem
 
 if TYPE_CHECKING:
@@ -108,7 +109,7 @@ def _like(faces: Sequence[Face], reference: NDArray[np.float32] | None) -> list[
 
     if reference is None:
         raise Problem("missing_field", "`faces=like` needs a photo of the person.", field="like")
-    distances = [distance(face.embedding, reference) for face in faces]
+    distances = [distance(embedding_of(face), reference) for face in faces]
     chosen = [face for face, d in zip(faces, distances, strict=True) if d < SAME_PERSON]
     if not chosen:
         raise Problem(

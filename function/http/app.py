@@ -33,7 +33,7 @@ def build(
     Args:
         settings: the limits of requests, and when a thread counts as stuck.
         service: finds and swaps.
-        replica: tells whether the service can be used; it is repaired when a model cannot be loaded.
+        replica: tells whether the service can be used; repaired when a model cannot be loaded.
         fetch: gets the images that a JSON request names by URI.
     """
     health = Health(service, settings.stuck_s)

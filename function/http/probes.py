@@ -117,7 +117,7 @@ class Probes:
         return {
             "phase": str(self.replica.phase),
             "steps": [
-                {"phase": str(step.phase), "at_s": round(step.at_s, 3)}
+                {"phase": str(step.phase), "at_s": round(step.at_s, 4)}
                 for step in self.replica.steps
             ],
             "spans": self.service.timeline.facts(),

@@ -182,11 +182,13 @@ class TestSwap:
         assert ended.code == 65
         assert "text.jpg" in ended.err
 
-    def test_the_pixel_limit_holds(self, ember, hopper, collins, tmp_path, monkeypatch):
-        monkeypatch.setenv("EMBER_MAX_PIXELS", "1000")
-        ended = ember("swap", hopper, collins, "-o", tmp_path / "out.png")
+    def test_the_pixel_limit_holds(self, ember, hopper, tmp_path, monkeypatch):
+        monkeypatch.setenv("EMBER_MAX_PIXELS", "1M")
+        large = tmp_path / "large.png"
+        Image.new("L", (1001, 1000)).save(large)
+        ended = ember("swap", hopper, large, "-o", tmp_path / "out.png")
         assert ended.code == 65
-        assert "1000" in ended.err
+        assert "1001000" in ended.err.replace(",", "")
 
     def test_a_result_that_cannot_be_written_is_named(self, ember, hopper, collins, tmp_path):
         ended = ember("swap", hopper, collins, "-o", tmp_path / "nowhere" / "out.png")

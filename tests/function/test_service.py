@@ -78,17 +78,8 @@ async def test_every_stage_is_traced(service):
     assert all(span.ms >= 0 and span.start_ms >= 0 for span in trace.spans)
 
 
-async def test_work_before_loading_is_refused_as_not_ready():
-    service = Service(MANIFEST, workers=1, max_pixels=4_000_000)
-    with pytest.raises(Problem) as caught:
-        await service.swap(SWAP, Trace())
-    assert caught.value.code == "not_ready"
-    assert caught.value.headers["Retry-After"] == "1"
-    service.close()
-
-
 async def test_providers_are_read_from_the_sessions(service):
-    assert service.providers == dict.fromkeys(
+    assert service.engines.providers == dict.fromkeys(
         ("detect", "landmarks", "identity"), "CPUExecutionProvider"
     )
 

@@ -37,7 +37,7 @@ class OnnxEngine:
         options.intra_op_num_threads = threads
         options.inter_op_num_threads = 1
         options.log_severity_level = 3
-        # Spinning threads keep a core busy between two inferences; on shared CPUs that starves the rest.
+        # Threads that spin between two inferences would starve the others on shared CPUs.
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
         # Memory planned for one shape is of no use to the next, and is touched on the second run of
         # a shape instead of the first: such a run costs up to twice the time, for no gain later.

@@ -108,7 +108,8 @@ def test_a_client_that_sends_nothing_does_not_hold_the_process():
 
 def test_a_replica_that_fails_says_why_and_ends_with_69(tmp_path):
     manifest = str(broken_manifest(tmp_path))
-    with running(ready=False, EMBER_MANIFEST=manifest, EMBER_DRAIN_GRACE_S="2") as server:
+    once = {"EMBER_WARMUP_RETRY_S": "0", "EMBER_DRAIN_GRACE_S": "2"}
+    with running(ready=False, EMBER_MANIFEST=manifest, **once) as server:
         eventually(lambda: ask(server).json["phase"] == "failed")
         assert "sha256" in ask(server).json["last_error"]
         assert server.process.wait(30) == 69
