@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -35,11 +36,17 @@ def service(settings: Settings, timeline: Timeline | None = None) -> Service:
             preload=settings.preload,
             backends=settings.backends,
             allow_degraded=settings.allow_degraded,
+            store=settings.store or default_store(),
         ),
         swaps=settings.warmup_requests,
         expected=golden.read(path),
         timeline=timeline,
     )
+
+
+def default_store() -> Path | None:
+    """Where the store is when nothing says where; None where nobody is at home."""
+    return Path("~/.cache/ember").expanduser() if os.environ.get("HOME") else None
 
 
 def embedded() -> Path:

@@ -15,6 +15,7 @@ from function.runtime.slot import Slot, State
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from concurrent.futures import Future
+    from pathlib import Path
 
     from function.runtime.engine import Engine
     from warmup.manifest import Model
@@ -48,6 +49,7 @@ class Supply:
         preload: whether models are loaded at start; a model's own `preload` can only say no.
         backends: what they may run on, the most wanted first.
         allow_degraded: whether they may run on another than the first.
+        store: where optimised graphs are kept; None for nowhere.
         fetch: None when every file is here.
         open: loads one model; see `models.open_engine`.
     """
@@ -55,6 +57,7 @@ class Supply:
     preload: bool = True
     backends: tuple[str, ...] = ("cpu",)
     allow_degraded: bool = False
+    store: Path | None = None
     fetch: Fetch | None = None
     open: Callable[..., Engine] = models.open_engine
 
@@ -170,6 +173,7 @@ class Engines:
                 self._models[role],
                 backends=supply.backends,
                 allow_degraded=supply.allow_degraded,
+                store=supply.store,
             )
 
     def _on_fetching(self, progress: Fetching) -> None:

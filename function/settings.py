@@ -13,6 +13,7 @@ from function.variables import (
     amount,
     choice,
     file,
+    folder,
     part_or_amount,
     seconds,
     switch,
@@ -43,6 +44,13 @@ class Settings:
         file(),
         "The `models.toml` that lists the models to load.",
         shown_default="the embedded set",
+    )
+    store: Path | None = variable(
+        None,
+        folder(),
+        "The folder that models, and their optimised graphs, are kept in. Processes and pods of one"
+        " node may share it.",
+        shown_default="~/.cache/ember",
     )
     threads: int | None = variable(
         None,

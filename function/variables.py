@@ -237,6 +237,18 @@ def file() -> Reader[Path]:
     return Reader(parse, "the path of a file that exists")
 
 
+def folder() -> Reader[Path]:
+    """A folder, which need not exist yet."""
+
+    def parse(given: str) -> Path:
+        path = Path(given).expanduser()
+        if path.exists() and not path.is_dir():
+            raise ValueError(given)
+        return path.absolute()
+
+    return Reader(parse, "the path of a folder")
+
+
 N = TypeVar("N", int, float)
 
 

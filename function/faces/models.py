@@ -17,6 +17,7 @@ from warmup.manifest import ManifestError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
 
     from function.faces.identity import Identity
     from function.faces.landmarks import FaceMesh
@@ -125,6 +126,7 @@ def open_engine(
     threads: int = 1,
     backends: Sequence[str] = ("cpu",),
     allow_degraded: bool = False,
+    store: Path | None = None,
 ) -> Engine:
     """Verify and load one model.
 
@@ -133,14 +135,22 @@ def open_engine(
         threads: threads of one inference.
         backends: what it may run on, the most wanted first.
         allow_degraded: whether it may run on another than the first.
+        store: where optimised graphs for the CPU are kept.
 
     Raises:
         ManifestError: the file is damaged.
         NotOnDeviceError: it runs on another than the first.
     """
-    model.verify()
     from function.runtime.backends.onnx import OnnxEngine
+    from function.runtime.backends.optimised import Optimised
 
+    if store and backends[0] == "cpu":
+        kept = Optimised.of(store, model.sha256)
+        if engine := kept.load(threads):
+            return engine
+        model.verify()
+        return kept.make(model.path, threads)
+    model.verify()
     engine = OnnxEngine(model.path, threads, backends)
     if engine.provider != (wanted := PROVIDERS[backends[0]]):
         said = f"{model.role} runs on {engine.provider}, not on {wanted}"
@@ -150,9 +160,9 @@ def open_engine(
     return engine
 
 
-def load(manifest: Sequence[Model], threads: int = 1) -> Models:
+def load(manifest: Sequence[Model], threads: int = 1, store: Path | None = None) -> Models:
     """Verify and load the models of a manifest for the CPU, in parallel; see `open_engine`."""
     check(manifest)
     with ThreadPoolExecutor(len(manifest), "load") as pool:
-        engines = pool.map(partial(open_engine, threads=threads), manifest)
+        engines = pool.map(partial(open_engine, threads=threads, store=store), manifest)
         return build(manifest, dict(zip((model.role for model in manifest), engines, strict=True)))

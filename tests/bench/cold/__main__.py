@@ -50,6 +50,7 @@ def compared(name: str, manifest: Path, who: list[contenders.Contender], rounds:
     Path("build/bench-cold").mkdir(parents=True, exist_ok=True)
     environ = {k: v for k, v in os.environ.items() if k not in _UNFAIR} | {
         "EMBER_MANIFEST": str(manifest),
+        "EMBER_STORE": str(Path("build/bench-cold/store").absolute()),
         "EMBER_LOG_LEVEL": "warning",
         "EMBER_DRAIN_GRACE_S": "0",
         "PYTHONPATH": str(Path.cwd()),

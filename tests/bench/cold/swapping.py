@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from function.faces.models import Models
 
 MANIFEST = Path(os.environ.get("EMBER_MANIFEST") or embedded())
+STORE = Path(os.environ["EMBER_STORE"])
 TUNED = os.environ.get("BENCH_TUNED") == "1"
 
 
@@ -75,4 +76,4 @@ def plain() -> Models:
 
 def fast() -> Models:
     """The models loaded the fastest way that is known."""
-    return models.load(read(MANIFEST))
+    return models.load(read(MANIFEST), store=STORE)
