@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from function.cli.job import Done
     from function.faces.select import Selection
-    from function.service import SwapOrder
+    from function.orders import SwapOrder
     from function.settings import Settings
 
 
@@ -70,7 +70,7 @@ def swap(
     if out and not (format_ or target.is_dir() or out.is_dir()):
         format_ = format_of(out)
 
-    from function.service import SwapOrder, Upload
+    from function.orders import SwapOrder, Upload
 
     order = SwapOrder(
         sources=tuple(Upload(read(path), f"source {path.name}") for path in sources),

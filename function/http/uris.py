@@ -6,8 +6,8 @@ import binascii
 from typing import Protocol
 from urllib.parse import unquote, unquote_to_bytes
 
+from function.orders import Upload
 from function.problems import Problem
-from function.service import Upload
 
 
 class Fetch(Protocol):

@@ -16,7 +16,7 @@ from PIL import Image
 from function.cli import lazy
 from function.cli.files import SUFFIXES
 from function.command import COMMANDS
-from function.images.encode import FORMATS
+from function.images.formats import FORMATS
 
 
 @dataclass
