@@ -461,6 +461,7 @@ class TestConfig:
             key: str = variable("", text(), "A key.", secret=True)
 
         monkeypatch.setattr(config, "Settings", Declared)
+        monkeypatch.delenv("EMBER_STORE", raising=False)
         monkeypatch.setenv("EMBER_KEY", "hunter2")
         for words in (["config"], ["config", "--json"]):
             ended = ember(*words)
