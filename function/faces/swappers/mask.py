@@ -40,7 +40,7 @@ _DARK = 0.06  # of the skin's level: keeps ratios in the dark quiet
 _LEAST_RED = 0.2  # share of the usual skin's log red/green
 _LIMIT = 3.0  # deviations
 _BULK = 0.1  # hair is a mass, spectacles are lines: least radius, in face widths
-_RING, _UNLIKE = 0.1, 40.0  # how near the outline (face widths) how much difference (levels) is cut
+_RING, _UNLIKE = 0.1, 0.22  # how near the outline (face widths) how much difference is cut
 _FEATHER, _FEATHER_CUT = 0.02, 0.035  # sigmas in face widths: at the outline, at what was cut out
 _FEATHER_MOUTH = 0.008
 _RIM = 0.06
@@ -115,7 +115,7 @@ class Zones:
         Args:
             source_skin: bool [h, w], skin on the warped source.
             target_skin: bool [h, w], skin on the target.
-            unlike: float32 [h, w], levels by which the relit source differs from the target.
+            unlike: float32 [h, w], how much the relit source differs from the target (of its level).
             usable: bool [h, w], where the source has texture to give.
 
         Returns:

@@ -11,7 +11,7 @@ import cv2
 import numpy as np
 
 from function.caution import Caution
-from function.faces.swappers import mask, shape
+from function.faces.swappers import colour, mask, shape
 from function.faces.swappers.colour import Light
 from function.faces.swappers.grain import Grain, roughness
 from function.faces.swappers.warp import Grid, Warp
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T", np.uint8, np.float32)
 
+_WHITE = np.full(3, 255, np.float32)
 _CELLS = 128  # of the long side of the grid
 _SHRINK = 1.7  # sources this much larger than the target are shrunk before they are sampled
 _WIDE, _NEAR = 0.16, 0.08  # sigmas of the light in face widths: inside, and close to the edge
@@ -81,6 +82,11 @@ class MeshSwapper:
         oval = zones.crop(zones.oval)
         usable = warp.usable & warp.inside(texture.shape[1], texture.shape[0])
         visible = skin[0] & oval & usable, skin[1] & oval
+        balance = colour.balance(small, under, visible[0] & visible[1])
+        seen = small = small * balance
+        near = Light.of(small, under, visible, _NEAR * zones.width)
+        small = colour.unclipped(small, near.target, 255 * balance)
+        under = colour.unclipped(under, near.source, _WHITE)
         near = Light.of(small, under, visible, _NEAR * zones.width)
         soft, plain = zones.cut(*skin, near.differs(small, under), usable)
         spared = zones.spared(soft)
@@ -89,9 +95,11 @@ class MeshSwapper:
         gain, offset = light.correction(small, under, soft * visible[0] * visible[1])
         if keep_mouth:
             soft = zones.without_mouth(soft)
+        offset += gain * (small - seen)
+        gain *= balance
         detail = 1 - zones.plainness(plain)[..., None]
         gain, offset = gain * detail, near.target + detail * (offset - near.target)
-        drawn, noise = self._fit_sharpness(drawn, region)
+        drawn, noise = self._fit_sharpness(drawn, region, float(balance.mean()))
         _blend(region, drawn, (gain, offset), soft, noise)
         if gray:
             region[..., 1:] = region[..., :1]
@@ -99,12 +107,12 @@ class MeshSwapper:
         return _cautions(target, source, covered > _COVERED or spared > _SPARED)
 
     def _fit_sharpness(
-        self, drawn: NDArray[np.uint8], region: NDArray[np.uint8]
+        self, drawn: NDArray[np.uint8], region: NDArray[np.uint8], gain: float
     ) -> tuple[NDArray[np.uint8], NDArray[np.float32] | None]:
         """Soften a face that is too sharp for the target; make the noise that a soft one lacks."""
         height, width = region.shape[:2]
         middle = slice(height // 3, -(-height * 5 // 6)), slice(width // 4, -(-width * 3 // 4))
-        have, want = roughness(drawn[middle]), roughness(region[middle])
+        have, want = gain * roughness(drawn[middle]), roughness(region[middle])
         if have > _SHARPER * want:
             sigma = min(_SOFTEN * have / max(want, 0.5), 0.005 * width + 0.5)
             return np.asarray(cv2.GaussianBlur(drawn, (0, 0), sigma), np.uint8), None
