@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, TypeVar, cast
 
 import numpy as np
 
 from function import golden
 from function.caution import Caution
-from function.faces.face import embedding_of
+from function.faces.person import Person
 from function.faces.pipeline import Pipeline
 from function.faces.select import choose
 from function.faces.swappers.mesh import MeshSwapper
@@ -25,19 +25,22 @@ from function.orders import FoundFaces, SwapResult
 from function.problems import Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Iterable, Sequence
+    from collections.abc import Awaitable, Sequence
 
     from numpy.typing import NDArray
 
     from function.engines import Engines
     from function.faces.face import Face
+    from function.faces.swappers.protocol import Source
     from function.images.picture import Picture
     from function.orders import SwapOrder, Upload
     from function.runtime.workers import Workers
     from function.trace import Trace
     from warmup.golden import Golden
 
-T = TypeVar("T")
+A = TypeVar("A")
+B = TypeVar("B")
+C = TypeVar("C")
 
 
 class Work:
@@ -62,15 +65,14 @@ class Work:
 
     async def swap(self, order: SwapOrder, trace: Trace) -> SwapResult:
         """See `Service.swap`."""
-        uploads = [order.target, *order.sources, *([order.like] if order.like else [])]
         pipeline = self._pipeline
-        (target, faces), *photos = await _all(
-            self._run(self._look, upload, trace, identify=True) for upload in uploads
+        (target, faces), (source, cautions), reference = await _all(
+            self._run(self._look, order.target, trace, identify=True),
+            self._person(order.sources, trace),
+            self._reference(order.like, trace),
         )
-        reference = _reference(photos.pop()[1]) if order.like else None
         if not faces:
             raise Problem("no_face", "No face was found in the target photo.", image="target")
-        source, cautions = pipeline.person(photos)
         chosen = choose(faces, order.faces, reference)
         canvas, own = await self._run(pipeline.swap, target, chosen, source, trace)
         result = replace(target, pixels=canvas)
@@ -82,7 +84,6 @@ class Work:
         flattened = (Caution.ALPHA_FLATTENED,) if flattens(result, name) else ()
         every = [
             *target.cautions,
-            *(c for picture, _ in photos for c in picture.cautions),
             *cautions,
             *(c for face in judged for c in face.cautions),
             *flattened,
@@ -95,6 +96,33 @@ class Work:
             source=source.face,
             cautions=tuple(dict.fromkeys(every)),
         )
+
+    async def _person(
+        self, uploads: Sequence[Upload], trace: Trace
+    ) -> tuple[Source, tuple[Caution, ...]]:
+        """The person on the source photos, which are opened one after the other to save memory."""
+        person, cautions = Person(), []
+        for number, upload in enumerate(uploads):
+            portrait, more = await self._run(self._portrait, upload, trace)
+            if portrait is None:
+                raise Problem(
+                    "no_face",
+                    f"No face was found in source photo {number}.",
+                    image="source",
+                    index=number,
+                )
+            person.add(portrait)
+            cautions += [*portrait.picture.cautions, *[Caution.SEVERAL_SOURCE_FACES] * more]
+        return person.source(), (*cautions, *person.cautions)
+
+    async def _reference(self, upload: Upload | None, trace: Trace) -> NDArray[np.float32] | None:
+        """The identity of the person to replace, if a photo says who that is."""
+        if upload is None:
+            return None
+        portrait, _ = await self._run(self._portrait, upload, trace)
+        if portrait is None:
+            raise Problem("no_face", "No face was found in the reference photo.", image="like")
+        return portrait.embedding
 
     async def attempt(self, role: str, shape: tuple[int, ...]) -> None:
         """Run one model on zeros of this shape.
@@ -113,32 +141,32 @@ class Work:
         """
         await self._run(golden.check, expected, result.image, result.faces)
 
+    def _portrait(self, upload: Upload, trace: Trace) -> tuple[Source | None, bool]:
+        """Decode one image and find its person; see `Pipeline.portrait`."""
+        return self._pipeline.portrait(self._decoded(upload, trace), trace)
+
     def _look(self, upload: Upload, trace: Trace, *, identify: bool) -> tuple[Picture, list[Face]]:
         """Decode one image and find its faces."""
+        picture = self._decoded(upload, trace)
+        return picture, self._pipeline.find(picture, trace, identify=identify)
+
+    def _decoded(self, upload: Upload, trace: Trace) -> Picture:
         with trace.span("decode"):
-            picture = decode(
+            return decode(
                 upload.data,
                 max_pixels=self._max_pixels,
                 name=upload.field,
                 media_type=upload.media_type,
             )
-        return picture, self._pipeline.find(picture, trace, identify=identify)
 
 
-async def _all(calls: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
-    """Await all calls; when some fail, raise the first of them in order (not in time)."""
-    results = await asyncio.gather(*calls, return_exceptions=True)
+async def _all(first: Awaitable[A], second: Awaitable[B], third: Awaitable[C]) -> tuple[A, B, C]:
+    """Await them together; when several fail, raise the first of them in order (not in time)."""
+    results = await asyncio.gather(first, second, third, return_exceptions=True)
     for result in results:
         if isinstance(result, BaseException):
             raise result
-    return cast("list[T]", results)
-
-
-def _reference(faces: Sequence[Face]) -> NDArray[np.float32]:
-    """The embedding of the person on the reference photo: its largest face."""
-    if not faces:
-        raise Problem("no_face", "No face was found in the reference photo.", image="like")
-    return embedding_of(max(faces, key=lambda face: face.box.area))
+    return cast("tuple[A, B, C]", results)
 
 
 def _encode(picture: Picture, name: str, quality: int | None, trace: Trace) -> bytes:

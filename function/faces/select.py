@@ -83,12 +83,17 @@ def choose(
     if not faces:
         raise Problem("no_face", "No face was found in the image.")
     if selection.way is Way.LARGEST:
-        return [max(faces, key=lambda face: face.detection.box.area)]
+        return [largest(faces)]
     if selection.way is Way.INDEX:
         return _by_index(faces, selection.indices)
     if selection.way is Way.LIKE:
         return _like(faces, reference)
     return list(faces)
+
+
+def largest(faces: Sequence[Face]) -> Face:
+    """The face whose detected box has the largest area; the first of equals."""
+    return max(faces, key=lambda face: face.detection.box.area)
 
 
 def _by_index(faces: Sequence[Face], indices: tuple[int, ...]) -> list[Face]:

@@ -148,9 +148,7 @@ def unclipped(
     """
     low, high = (np.float32(level / 255) * white for level in _CLIPS)
     sure = np.clip((image - low) / (high - low), 0, 1)
-    return np.asarray(
-        image + sure * np.clip(other - image, 0, (_HEADROOM - 1) * white), np.float32
-    )
+    return np.asarray(image + sure * np.clip(other - image, 0, (_HEADROOM - 1) * white), np.float32)
 
 
 def clipped(image: NDArray[np.float32]) -> NDArray[np.bool_]:

@@ -41,7 +41,7 @@ class Swap:
 
         trace, pipeline = Trace(), self._pipeline
         photo, picture = decode(source), decode(target)
-        person, _ = pipeline.person([(photo, pipeline.find(photo, trace, identify=True))])
+        person, _ = pipeline.portrait(photo, trace)
         faces = pipeline.find(picture, trace, identify=True)
         canvas, cautions = pipeline.swap(picture, faces, person, trace)
         pipeline.judge(canvas, faces, cautions, person, trace)
