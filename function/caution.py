@@ -27,6 +27,14 @@ class Caution(StrEnum):
         "The source face has far fewer pixels than the face it replaces.",
     )
     OCCLUDED = "occluded", "Something (glasses, hair, a hand) covers part of a face."
+    EXTREME_LIGHT = (
+        "extreme_light",
+        "A face is so overexposed, or so dark, that the swap shows it.",
+    )
+    GRAY_SOURCE = (
+        "gray_source",
+        "The source photo has no colour; that of the skin was taken from the target.",
+    )
     LOW_SIMILARITY = (
         "low_similarity",
         "The swapped face does not resemble the source as much as a good swap does.",

@@ -28,11 +28,13 @@ def of_swap(result: SwapResult, trace: Trace, *, image: bool) -> Report:
         trace: where its time went.
         image: whether the photo itself is part of it, in base64.
     """
-    photo = {"media_type": result.media_type, "base64": b64encode(result.image).decode()}
+    photo = None
+    if image:
+        photo = {"media_type": result.media_type, "base64": b64encode(result.image).decode()}
     return {
         "width": result.size[0],
         "height": result.size[1],
-        "image": photo if image else None,
+        "image": photo,
         "source": {"box": _box(result.source.box), "pose": _pose(result.source.pose)},
         "faces": [_swapped(face) for face in result.faces],
         "warnings": _words(result.cautions),

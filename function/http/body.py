@@ -30,7 +30,7 @@ class Limits:
     timeout_s: float
 
 
-async def read(request: Request, limits: Limits) -> bytes:
+async def read(request: Request, limits: Limits) -> bytearray:
     """Read the body.
 
     A client that waits for `100 Continue` gets it here and not before, so that whatever is wrong
@@ -53,7 +53,7 @@ async def read(request: Request, limits: Limits) -> bytes:
         await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         request.writer.output_size = 0
     exchange = exchange_of(request)
-    chunks = []
+    data = bytearray()  # grows in place; pieces to be joined would take their size once more
     try:
         with exchange.trace.span("receive"):
             async with asyncio.timeout(limits.timeout_s):
@@ -61,8 +61,8 @@ async def read(request: Request, limits: Limits) -> bytes:
                     exchange.bytes_in += len(chunk)
                     if exchange.bytes_in > limits.max_bytes:
                         raise _too_large(limits, exchange.bytes_in)
-                    chunks.append(chunk)
-            return b"".join(chunks)
+                    data += chunk
+            return data
     except TimeoutError:
         raise Problem(
             "body_timeout",

@@ -10,6 +10,7 @@ from aiohttp import hdrs, web
 from function import report
 from function.faces.select import Selection, Way
 from function.http import accept, answers, fields
+from function.http.aside import aside
 from function.http.edge import exchange_of
 from function.http.fields import JSON, Photos, Value
 from function.images.formats import FORMATS
@@ -20,9 +21,10 @@ if TYPE_CHECKING:
     from aiohttp.web import Request, Response
 
     from function.http.body import Limits
+    from function.http.edge import Exchange
     from function.http.fields import Form, Table
     from function.http.uris import Fetch
-    from function.service import Service
+    from function.service import Service, SwapResult
     from warmup.replica import Replica
 
 SWAP: Table = {
@@ -34,6 +36,7 @@ SWAP: Table = {
         {
             "type": "string",
             "pattern": "^(all|largest|like|index:[0-9]{1,6}(,[0-9]{1,6})*)$",
+            "maxLength": 4096,
             "default": "all",
         },
     ),
@@ -75,8 +78,8 @@ class Calls:
         exchange.warnings = tuple(result.cautions)
         if kind == JSON:
             inline = form.values.get("image") != "none"
-            told = report.of_swap(result, exchange.trace, image=inline)
-            answer = answers.plain({"request_id": exchange.request_id} | told)
+            size = len(result.image) if inline else 0
+            answer = await aside(size, _told, result, exchange, inline=inline)
         else:
             answer = web.Response(body=result.image, content_type=result.media_type)
         answer.headers[hdrs.VARY] = hdrs.ACCEPT
@@ -101,6 +104,12 @@ class Calls:
                 headers={hdrs.RETRY_AFTER: "1"},
                 phase=str(self.replica.phase),
             )
+
+
+def _told(result: SwapResult, exchange: Exchange, *, inline: bool) -> Response:
+    """Everything about a swap as JSON, the photo in base64 among it if `inline`."""
+    told = report.of_swap(result, exchange.trace, image=inline)
+    return answers.plain({"request_id": exchange.request_id} | told)
 
 
 def _order(form: Form) -> SwapOrder:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from aiohttp import hdrs
 
 from function.http import body, form
+from function.http.aside import aside
 from function.http.edge import exchange_of
 from function.orders import Upload
 from function.problems import Problem
@@ -56,8 +57,8 @@ class Value:
 
     Attributes:
         about: what the field is for.
-        schema: JSON Schema of it: a string, perhaps with an `enum`, or an integer with `minimum`
-            and `maximum`.
+        schema: JSON Schema of it: a string, perhaps with an `enum` or a `maxLength`, or an integer
+            with `minimum` and `maximum`.
     """
 
     about: str
@@ -92,7 +93,7 @@ async def read(request: Request, table: Table, limits: Limits, fetch: Fetch) -> 
     data = await body.read(request, limits)
     with exchange_of(request).trace.span("parse"):
         if media_type == MULTIPART:
-            found = _from_multipart(data, boundary, table)
+            found = await aside(len(data), _from_multipart, data, boundary, table)
         else:
             found = await _from_json(data, table, fetch)
     for name, spec in table.items():
@@ -134,7 +135,7 @@ def _content_type(request: Request) -> tuple[str, str]:
     return media_type, headers.get_boundary("")
 
 
-def _from_multipart(data: bytes, boundary: str, table: Table) -> Form:
+def _from_multipart(data: bytes | bytearray, boundary: str, table: Table) -> Form:
     photos: dict[str, tuple[Upload, ...]] = {}
     values: dict[str, Any] = {}
     for part in form.parse(data, boundary):
@@ -159,10 +160,10 @@ def _from_multipart(data: bytes, boundary: str, table: Table) -> Form:
     return Form(photos, values)
 
 
-async def _from_json(data: bytes, table: Table, fetch: Fetch) -> Form:
+async def _from_json(data: bytes | bytearray, table: Table, fetch: Fetch) -> Form:
     photos: dict[str, tuple[Upload, ...]] = {}
     values: dict[str, Any] = {}
-    for name, value in _object(data).items():
+    for name, value in (await aside(len(data), _object, data)).items():
         spec = _spec(table, name)
         if isinstance(spec, Photos):
             uris = value if isinstance(value, list) and spec.most > 1 else [value]
@@ -214,6 +215,10 @@ def _checked(value: object, spec: Value, name: str) -> object:
             )
     elif not isinstance(value, str):
         raise Problem("bad_value", f"`{name}` has to be a string.", field=name)
+    elif len(value) > (longest := schema.get("maxLength", len(value))):
+        raise Problem(
+            "bad_value", f"`{name}` is longer than {longest} characters.", field=name, limit=longest
+        )
     elif value not in (allowed := schema.get("enum", [value])):
         raise Problem(
             "bad_value", f"`{name}` is one of {', '.join(allowed)}.", field=name, allowed=allowed
@@ -228,7 +233,7 @@ def _text(data: bytes, name: str) -> str:
         raise Problem("bad_value", f"`{name}` is not UTF-8.", field=name) from None
 
 
-def _object(data: bytes) -> Mapping[str, Any]:
+def _object(data: bytes | bytearray) -> Mapping[str, Any]:
     """The JSON object in a body.
 
     Raises:
@@ -246,7 +251,7 @@ def _object(data: bytes) -> Mapping[str, Any]:
     return value
 
 
-def _simple(data: bytes) -> bool:
+def _simple(data: bytes | bytearray) -> bool:
     """Whether a JSON text is little more than a few strings; looks only at its quotes."""
     outside = at = 0
     for _ in range(_MAX_STRINGS):

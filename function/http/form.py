@@ -39,7 +39,7 @@ class Part:
     media_type: str | None
 
 
-def parse(body: bytes, boundary: str) -> Iterator[Part]:
+def parse(body: bytes | bytearray, boundary: str) -> Iterator[Part]:
     """Cut a body into its parts.
 
     Args:
@@ -70,12 +70,12 @@ def parse(body: bytes, boundary: str) -> Iterator[Part]:
         end = body.find(delimiter, head_end + 2)
         if end < 0:
             raise _broken("it ends before its closing boundary")
-        yield _part(body[line + 2 : head_end], body[head_end + 4 : end])
+        yield _part(body[line + 2 : head_end], bytes(memoryview(body)[head_end + 4 : end]))
         at = end + len(delimiter)
     raise _broken(f"it has more than {MAX_PARTS} parts")
 
 
-def _part(head: bytes, data: bytes) -> Part:
+def _part(head: bytes | bytearray, data: bytes) -> Part:
     try:
         headers = HeaderParser().parsestr(head.decode())
     except UnicodeDecodeError:

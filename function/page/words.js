@@ -4,6 +4,8 @@ const WARNINGS = {
   extreme_pose: "The head is turned far, and the swap shows it.",
   low_resolution_source: "The source face is far smaller than the face it replaces: it looks soft.",
   occluded: "Glasses, hair or a hand cover part of the face and may be painted over.",
+  extreme_light: "A face is overexposed or very dark, and the swap shows it.",
+  gray_source: "The source photo has no colour; the skin's was taken from the target.",
   low_similarity: "The face resembles the source less than a good swap does.",
   several_source_faces: "A source photo shows several faces; the largest was used.",
   sources_differ: "The source photos do not seem to show one and the same person.",

@@ -16,7 +16,9 @@ _GAIN = (0.5, 2.4)  # limits of what a place may differ from it
 _CONTRAST = (0.8, 1.2)
 _FLOOR = 0.07
 """Keeps the ratio of two dark colours quiet (of the target's mean level)."""
-_CLIPPED = 250.0
+CLIPPED = 250.0  # level
+_DARK = 16.0  # mean level below which the steps between levels show
+_MOST_CLIPPED = 0.5  # share of a face
 _CLIPS = (240.0, 254.0)  # from no sign of clipping to a sure one, for the mean of a cell
 _HEADROOM = 1.2
 """What is clipped is taken to be at most this much brighter than white."""
@@ -125,7 +127,7 @@ def balance(
         return np.ones(3, np.float32)
     have, want = warped[where], target[where]
     gain = _ratio(want @ _LUMA, have @ _LUMA)
-    free = np.maximum(have, want).max(1) < _CLIPPED
+    free = np.maximum(have, want).max(1) < CLIPPED
     if free.any():
         share = free.mean()
         weight = share / (share + _FREE) * (1 + _FREE)
@@ -153,7 +155,17 @@ def unclipped(
 
 def clipped(image: NDArray[np.float32]) -> NDArray[np.bool_]:
     """The cells in which a channel has reached white; bool [h, w] of float32 [h, w, 3] RGB."""
-    return np.asarray(image.max(2) > _CLIPPED)
+    return np.asarray(image.max(2) > CLIPPED)
+
+
+def overexposed(image: NDArray[np.float32], where: NDArray[np.bool_]) -> bool:
+    """Whether most cells of `where`, bool [h, w], are clipped in the image float32 [h, w, 3]."""
+    return bool(where.any() and clipped(image)[where].mean() > _MOST_CLIPPED)
+
+
+def too_dark(image: NDArray[np.float32], where: NDArray[np.bool_]) -> bool:
+    """Whether so few levels of the image float32 [h, w, 3] are used that it shows."""
+    return bool(where.any() and (image[where] @ _LUMA).mean() < _DARK)
 
 
 def _ratio(want: NDArray[np.float32], have: NDArray[np.float32]) -> NDArray[np.float32]:

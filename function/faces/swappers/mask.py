@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 import cv2
 import numpy as np
 
+from function.faces.swappers.colour import CLIPPED, clipped
 from function.faces.swappers.warp import SHIFT
 
 if TYPE_CHECKING:
@@ -176,13 +177,16 @@ def skin(image: NDArray[np.float32], mesh: NDArray[np.float32]) -> NDArray[np.bo
     features = cv2.merge([green, red - green, green - blue])
     spread = np.array(_SPREAD if features[..., 1:].any() else _SPREAD_GRAY)
     sample = features[at]
-    best = sample[np.argsort(-sample[:, 1], kind="stable")[: -(-len(sample) // 2)]]
-    middle = np.median(best, 0)
+    best = np.argsort(-sample[:, 1], kind="stable")[: -(-len(sample) // 2)]
+    middle = np.median(sample[best], 0)
     deviation = 1.4826 * np.median(np.abs(sample - middle), 0)
     deviation = np.clip(deviation, spread, _SPREAD_MOST * spread)
     distance = (features - middle.astype(np.float32)) / deviation.astype(np.float32)
     reddish = features[..., 1] >= _LEAST_RED * middle[1]
-    return np.asarray(((distance**2).sum(2) < _LIMIT**2) & reddish)
+    seen = ((distance**2).sum(2) < _LIMIT**2) & reddish
+    if np.median(image[at].max(1)[best]) > CLIPPED:  # clipping changes the ratios
+        seen |= clipped(image)
+    return np.asarray(seen)
 
 
 def covered(seen: NDArray[np.bool_], mesh: NDArray[np.float32]) -> float:

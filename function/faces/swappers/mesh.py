@@ -77,11 +77,14 @@ class MeshSwapper:
         zones = mask.Zones.of(mesh, grid, self._topology)
         was = grid.place(place)
         skin = mask.skin(small, mesh), mask.skin(under, was)
-        if gray:  # only now: colour tells skin from hair
-            drawn, small = _without_colour(drawn), _without_colour(small)
         oval = zones.crop(zones.oval)
         usable = warp.usable & warp.inside(texture.shape[1], texture.shape[0])
         visible = skin[0] & oval & usable, skin[1] & oval
+        burnt = colour.overexposed(small, visible[0])
+        extreme = burnt or colour.overexposed(under, visible[1])
+        extreme |= colour.too_dark(small, visible[0]) or colour.too_dark(under, visible[1])
+        if gray or burnt:  # only now: colour tells skin from hair; what is clipped has none
+            drawn, small = _without_colour(drawn), _without_colour(small)
         balance = colour.balance(small, under, visible[0] & visible[1])
         seen = small = small * balance
         near = Light.of(small, under, visible, _NEAR * zones.width)
@@ -104,7 +107,15 @@ class MeshSwapper:
         if gray:
             region[..., 1:] = region[..., :1]
         covered = max(mask.covered(skin[0], mesh), mask.covered(skin[1], was))
-        return _cautions(target, source, covered > _COVERED or spared > _SPARED)
+        return _cautions(
+            target,
+            source,
+            {
+                Caution.OCCLUDED: covered > _COVERED or spared > _SPARED,
+                Caution.EXTREME_LIGHT: extreme,
+                Caution.GRAY_SOURCE: source.picture.gray and not gray,
+            },
+        )
 
     def _fit_sharpness(
         self, drawn: NDArray[np.uint8], region: NDArray[np.uint8], gain: float
@@ -162,17 +173,15 @@ def _blend(
     region[:] = cv2.blendLinear(whole, region, share, 1 - share)
 
 
-def _cautions(target: Face, source: Source, occluded: bool) -> tuple[Caution, ...]:
-    """What may look wrong about this pair."""
+def _cautions(target: Face, source: Source, seen: dict[Caution, bool]) -> tuple[Caution, ...]:
+    """What may look wrong about this pair: by its geometry, and what was `seen` in its pixels."""
     yaws = target.pose.yaw, source.face.pose.yaw
     found = []
     if max(map(abs, yaws)) > _TURNED or abs(yaws[0] - yaws[1]) > _TURNED_APART:
         found.append(Caution.EXTREME_POSE)
     if _extent(source.face.mesh) < _FEW_PIXELS * _extent(target.mesh):
         found.append(Caution.LOW_RESOLUTION_SOURCE)
-    if occluded:
-        found.append(Caution.OCCLUDED)
-    return tuple(found)
+    return *found, *(caution for caution, holds in seen.items() if holds)
 
 
 def _extent(mesh: NDArray[np.float32]) -> float:

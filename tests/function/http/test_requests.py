@@ -35,6 +35,7 @@ def headers_of(content_type):
         ([SOURCE, TARGET, ("faces", "some")], "bad_value", "faces"),
         ([SOURCE, TARGET, ("faces", "index:")], "bad_value", "faces"),
         ([SOURCE, TARGET, ("faces", "index:-1")], "bad_value", "faces"),
+        ([SOURCE, TARGET, ("faces", "index:0" + ",0" * 2500)], "bad_value", "faces"),
         ([SOURCE, TARGET, ("faces", "all", None)], "bad_value", None),
         ([SOURCE, TARGET, ("quality", "0")], "bad_value", "quality"),
         ([SOURCE, TARGET, ("quality", "-5")], "bad_value", "quality"),

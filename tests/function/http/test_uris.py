@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import base64
+import time
+import tracemalloc
 from urllib.parse import quote
 
 import pytest
@@ -63,3 +65,59 @@ async def test_other_schemes_are_not_supported_yet(uri):
     with pytest.raises(Problem) as raised:
         await data_only(uri, "source")
     assert raised.value.code == "unsupported_uri"
+
+
+LONG = [
+    ("data:image/png;base64,", "%41"),
+    ("data:image/png;base64,", "%2B"),
+    ("data:image/png,", "%41"),
+    ("data:image/png", ";a"),
+    ("data:,", "%"),
+    ("data:", "a"),
+    ("", "a"),
+]
+
+
+async def refused(uri):
+    with pytest.raises(Problem) as raised:
+        await data_only(uri, "image")
+    assert (raised.value.code, raised.value.extra["field"]) == ("bad_value", "image")
+    return raised.value
+
+
+@pytest.mark.parametrize(("head", "unit"), LONG)
+async def test_a_long_uri_takes_little_more_memory_than_itself(head, unit):
+    uri = head + unit * (8 * 1024**2 // len(unit)) + "!"
+    tracemalloc.start()
+    try:
+        await refused(uri)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 4 * len(uri)
+
+
+@pytest.mark.parametrize(("head", "unit"), LONG)
+async def test_a_long_uri_takes_time_in_proportion_to_its_length(head, unit):
+    async def best_of_three(size):
+        times = []
+        for _ in range(3):
+            began = time.perf_counter()
+            await refused(head + unit * (size // len(unit)) + "!")
+            times.append(time.perf_counter() - began)
+        return min(times)
+
+    # a floor, as what takes no time at all has no ratio; quadratic would be 64 times
+    assert await best_of_three(16 * 1024**2) < 24 * await best_of_three(2 * 1024**2) + 0.02
+
+
+async def test_base64_of_any_length_may_have_its_letters_escaped():
+    data = bytes(range(256)) * 8192
+    uri = "data:image/png;base64," + quote(base64.b64encode(data).decode(), safe="")
+    assert (await data_only(uri, "image")).data == data
+
+
+async def test_a_long_percent_encoded_uri_is_refused_with_the_advice_to_use_base64():
+    problem = await refused("data:image/png," + "%41" * 400_000)
+    assert "base64" in problem.extra["hint"]
+    assert problem.extra["limit"] == 1024**2
