@@ -11,6 +11,7 @@ from function.runtime.cpus import usable_cpus
 from function.service import Service
 from warmup import golden, manifest
 from warmup.prefetch import Ready, prefetch
+from warmup.store import default_root
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -41,6 +42,7 @@ def service(settings: Settings, timeline: Timeline | None = None) -> Service:
             backends=settings.backends,
             allow_degraded=settings.allow_degraded,
             fetch=Stocked(settings).fetch,
+            store=settings.store or default_root(),
         ),
         swaps=settings.warmup_requests,
         expected=golden.read(path),

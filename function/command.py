@@ -38,3 +38,5 @@ def main() -> NoReturn:
             file=sys.stderr,
         )
         sys.exit(Exit.UNAVAILABLE)
+    except KeyboardInterrupt:
+        sys.exit(Exit.INTERRUPTED)

@@ -9,12 +9,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from function.faces import models
-from function.runtime.backends.onnx import PROVIDERS
+from function.runtime.engine import PROVIDERS
 from function.runtime.slot import Slot, State
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from concurrent.futures import Future
+    from pathlib import Path
 
     from function.runtime.engine import Engine
     from warmup.manifest import Model
@@ -33,6 +34,7 @@ class Supply:
         preload: whether models are loaded at start; a model's own `preload` can only say no.
         backends: what they may run on, the most wanted first.
         allow_degraded: whether they may run on another than the first.
+        store: where optimised graphs are kept; None for nowhere.
         fetch: None when every file is here.
         open: loads one model; see `models.open_engine`.
     """
@@ -40,6 +42,7 @@ class Supply:
     preload: bool = True
     backends: tuple[str, ...] = ("cpu",)
     allow_degraded: bool = False
+    store: Path | None = None
     fetch: Fetch | None = None
     open: Callable[..., Engine] = models.open_engine
 
@@ -65,7 +68,6 @@ class Engines:
         self._fetching: dict[str, Progress] = {}
         self._fetch_job: Future[Sequence[Model]] | None = None
         self.slots = {role: Slot(partial(self._open, role), self._pool) for role in self._models}
-        self.stages = models.build(manifest, self.slots)
 
     @property
     def fetches(self) -> bool:
@@ -93,6 +95,10 @@ class Engines:
         """The roles whose models run on something else than was wanted first."""
         wanted = PROVIDERS[self._supply.backends[0]]
         return tuple(role for role, found in self.providers.items() if found != wanted)
+
+    def stages(self) -> models.Models:
+        """The models in their roles; heavy to import."""
+        return models.build(list(self._models.values()), self.slots)
 
     def shapes(self) -> list[tuple[str, tuple[int, ...]]]:
         """Each model that is loaded with each shape that a warm-up has to run."""
@@ -152,6 +158,7 @@ class Engines:
                 self._models[role],
                 backends=supply.backends,
                 allow_degraded=supply.allow_degraded,
+                store=supply.store,
             )
 
     def _on_fetching(self, progress: Progress) -> None:

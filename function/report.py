@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from function.caution import Caution
     from function.faces.face import Box, Face, Pose
     from function.faces.pipeline import SwappedFace
-    from function.service import FoundFaces, SwapResult
+    from function.orders import FoundFaces, SwapResult
     from function.trace import Trace
 
 Report = dict[str, Any]

@@ -49,6 +49,8 @@ def run() -> int:
 
     try:
         return serve(settings)
+    except KeyboardInterrupt:
+        return Exit.INTERRUPTED
     except WarmupError as error:
         return _refuse(str(error), error.exit_code)
     except Exception:

@@ -6,6 +6,7 @@ import os
 import shutil
 import socket
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import pytest
@@ -21,6 +22,10 @@ STRICT = os.environ.get("EMBER_TEST_STRICT") == "1"
 for _name in [name for name in os.environ if name.startswith("EMBER_") or name == "PORT"]:
     if not _name.startswith("EMBER_TEST_"):
         del os.environ[_name]
+
+# Nor may they leave anything in the home of whoever runs them.
+_STORE = TemporaryDirectory(prefix="ember-store-")
+os.environ["EMBER_STORE"] = _STORE.name
 
 
 @pytest.fixture(scope="session")

@@ -14,7 +14,8 @@ import cv2
 
 from function import assemble, golden, settings
 from function.images.decode import decode
-from function.service import Service, SwapOrder, Upload
+from function.orders import SwapOrder, Upload
+from function.service import Service
 from function.trace import Trace
 from warmup import manifest
 from warmup.golden import read

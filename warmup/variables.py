@@ -148,7 +148,7 @@ def read(declared: type[Any], environ: Mapping[str, str], *, alone: bool = True)
         text = ours[origin] if origin else ""
         try:
             value = item.reader.read(text) if origin else item.default
-        except ValueError:
+        except (ValueError, OverflowError, RuntimeError, OSError):  # 10**400, ~nobody, …
             given = HIDDEN if item.secret else repr(text)
             problems.append(f"{origin} is {given}; allowed: {item.reader.allowed}.")
         else:

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
     from pathlib import Path
 
-    from function.service import Service, SwapOrder
+    from function.orders import SwapOrder
+    from function.service import Service
     from function.settings import Settings
 
 

@@ -15,7 +15,7 @@ from function.settings import load
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from function.service import FoundFaces, Upload
+    from function.orders import FoundFaces, Upload
     from function.settings import Settings
     from function.trace import Trace
 
@@ -36,7 +36,7 @@ def faces(image: Path, draw: Path | None, *, as_json: bool) -> None:
         protect(draw, [image])
 
     from function import report
-    from function.service import Upload
+    from function.orders import Upload
     from function.trace import Trace
 
     settings = load(os.environ)
@@ -63,7 +63,8 @@ def _drawn(upload: Upload, found: FoundFaces, format_: str | None, max_pixels: i
 
     from function.drawing import draw
     from function.images.decode import decode
-    from function.images.encode import default_format, encode
+    from function.images.encode import encode
+    from function.images.formats import default_format
 
     picture = decode(upload.data, max_pixels=max_pixels, name=upload.field)
     drawn = replace(picture, pixels=draw(picture.pixels, found.faces), alpha=None)

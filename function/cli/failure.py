@@ -13,4 +13,4 @@ class Failure(Exception):
 
     def __init__(self, message: str, code: Exit) -> None:
         super().__init__(message)
-        self.code = code
+        self.exit_code = code

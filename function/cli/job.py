@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from function import report
 from function.cli.files import named_after, read
-from function.service import Upload
+from function.orders import Upload
 from function.trace import Trace
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from function.service import Service, SwapOrder, SwapResult
+    from function.orders import SwapOrder, SwapResult
+    from function.service import Service
 
 
 @dataclass(frozen=True, slots=True)

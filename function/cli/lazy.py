@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from importlib import import_module
+from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -10,7 +13,6 @@ import click
 
 import function
 from function import __version__
-from function.cli.failure import Failure
 from function.exits import Exit
 from function.problems import Problem
 
@@ -55,24 +57,40 @@ def run(entries: Mapping[str, tuple[str, str]]) -> int:
     Returns:
         The exit code.
     """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):  # not in tests
+            stream.reconfigure(errors="replace")  # what the terminal's encoding lacks
     group = LazyGroup(entries, help="Swap faces, warm from the first request on.")
     click.version_option(__version__, message="ember %(version)s")(group)
     try:
-        return int(group.main(prog_name="ember", standalone_mode=False, obj=_EMBEDDED) or 0)
-    except click.Abort:
-        return Exit.INTERRUPTED
+        done = group.main(prog_name="ember", standalone_mode=False, obj=_EMBEDDED)
+        sys.stdout.flush()  # while there is somebody to tell that it fails
     except click.ClickException as error:
         error.show()
         return error.exit_code
-    except Failure as failure:
-        return _failed(str(failure), failure.code)
-    except Problem as problem:
-        return _failed(f"{problem.detail} {problem.kind.hint}", Exit.BAD_INPUT)
+    except click.Abort:
+        return Exit.INTERRUPTED
     except Exception as error:
-        # Those of other packages say themselves how to exit: importing them here would cost all.
-        if not isinstance(code := getattr(error, "exit_code", None), int):
-            raise
-        return _failed(str(error), code)
+        return _failed(*_foreseen(error))
+    return int(done or 0)
+
+
+def _foreseen(error: Exception) -> tuple[str, int]:
+    """What to say and the exit code.
+
+    Raises:
+        Exception: `error` itself, which nobody has foreseen.
+    """
+    if isinstance(error, Problem):
+        return f"{error.detail} {error.kind.hint}", Exit.BAD_INPUT
+    if isinstance(error, OSError):
+        # Python would try again at its end, and complain again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return f"The output cannot be written: {error.strerror}.", Exit.CANNOT_WRITE
+    # Those of other packages say themselves how to exit: importing them here would cost all.
+    if not isinstance(code := getattr(error, "exit_code", None), int):
+        raise error
+    return str(error), code
 
 
 def _failed(message: str, code: int) -> int:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from function.cli.job import Done
     from function.faces.select import Selection
-    from function.service import SwapOrder
+    from function.orders import SwapOrder
     from function.settings import Settings
 
 
@@ -70,7 +70,7 @@ def swap(
     if out and not (format_ or target.is_dir() or out.is_dir()):
         format_ = format_of(out)
 
-    from function.service import SwapOrder, Upload
+    from function.orders import SwapOrder, Upload
 
     order = SwapOrder(
         sources=tuple(Upload(read(path), f"source {path.name}") for path in sources),
@@ -123,6 +123,8 @@ def _check_output(out: Path | None, target: Path, *, as_json: bool) -> None:
         raise click.UsageError(f"Standard output cannot take the photo and {what}.")
     if target.is_dir() and out.exists() and not out.is_dir():
         raise click.UsageError(f"{target} is a folder, so {out} must be one as well.")
+    if target.is_dir() and not out.exists() and out.suffix.lower() in SUFFIXES:
+        raise click.UsageError(f"{target} is a folder, but {out} is the name of one photo.")
     if target == STANDARD and out.is_dir():
         raise click.UsageError("A photo from standard input has no name; give the result one.")
 

@@ -1,4 +1,8 @@
-"""The models of a manifest, loaded and put into their roles."""
+"""The models of a manifest, loaded and put into their roles.
+
+The table of families is read before anything heavy is imported; each imports its code when it is
+made.
+"""
 
 from __future__ import annotations
 
@@ -8,16 +12,16 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from function.faces.detect import CenterFace
-from function.faces.identity import Identity
-from function.faces.landmarks import FaceMesh
-from function.faces.search import Search
-from function.runtime.backends.onnx import PROVIDERS, OnnxEngine
+from function.runtime.engine import PROVIDERS
 from warmup.failures import ManifestError, WarmupError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
 
+    from function.faces.identity import Identity
+    from function.faces.landmarks import FaceMesh
+    from function.faces.search import Search
     from function.runtime.engine import Engine
     from warmup.manifest import Model
 
@@ -38,12 +42,29 @@ class Family:
     shapes: tuple[tuple[int, ...], ...]
 
 
+def _centerface(engine: Engine) -> Search:
+    from function.faces.detect import CenterFace
+    from function.faces.search import Search
+
+    return Search(CenterFace(engine))
+
+
+def _face_mesh(engine: Engine) -> FaceMesh:
+    from function.faces.landmarks import FaceMesh
+
+    return FaceMesh(engine)
+
+
+def _identity(engine: Engine) -> Identity:
+    from function.faces.identity import Identity
+
+    return Identity(engine)
+
+
 FAMILIES: dict[tuple[str, str], Family] = {
-    ("detect", "centerface"): Family(
-        lambda engine: Search(CenterFace(engine)), shapes=((1, 3, 640, 640),)
-    ),
-    ("landmarks", "face_mesh_468"): Family(FaceMesh, shapes=((1, 192, 192, 3),)),
-    ("identity", "face_identity_128"): Family(Identity, shapes=((1, 150, 150, 3),)),
+    ("detect", "centerface"): Family(_centerface, shapes=((1, 3, 640, 640),)),
+    ("landmarks", "face_mesh_468"): Family(_face_mesh, shapes=((1, 192, 192, 3),)),
+    ("identity", "face_identity_128"): Family(_identity, shapes=((1, 150, 150, 3),)),
 }
 
 
@@ -105,6 +126,7 @@ def open_engine(
     threads: int = 1,
     backends: Sequence[str] = ("cpu",),
     allow_degraded: bool = False,
+    store: Path | None = None,
 ) -> Engine:
     """Load one model.
 
@@ -113,10 +135,17 @@ def open_engine(
         threads: threads of one inference.
         backends: what it may run on, the most wanted first.
         allow_degraded: whether it may run on another than the first.
+        store: where optimised graphs for the CPU are kept.
 
     Raises:
         NotOnDeviceError: it runs on another than the first.
     """
+    from function.runtime.backends.onnx import OnnxEngine
+    from function.runtime.backends.optimised import Optimised
+
+    if store and backends[0] == "cpu":
+        kept = Optimised.of(store, model.file.sha256)
+        return kept.load(threads) or kept.make(model.path, threads)
     engine = OnnxEngine(model.path, threads, backends)
     if engine.provider != (wanted := PROVIDERS[backends[0]]):
         said = f"{model.role} runs on {engine.provider}, not on {wanted}"
@@ -126,9 +155,9 @@ def open_engine(
     return engine
 
 
-def load(manifest: Sequence[Model], threads: int = 1) -> Models:
+def load(manifest: Sequence[Model], threads: int = 1, store: Path | None = None) -> Models:
     """Load the models of a manifest for the CPU, in parallel; see `open_engine`."""
     check(manifest)
     with ThreadPoolExecutor(len(manifest), "load") as pool:
-        engines = pool.map(partial(open_engine, threads=threads), manifest)
+        engines = pool.map(partial(open_engine, threads=threads, store=store), manifest)
         return build(manifest, dict(zip((model.role for model in manifest), engines, strict=True)))

@@ -14,9 +14,9 @@ import numpy as np
 from function.caution import Caution
 from function.faces import pose
 from function.faces.face import Box, Face, embedding_of
-from function.faces.identity import SAME_PERSON, distance
+from function.faces.identity import distance
+from function.faces.select import largest
 from function.faces.swappers.protocol import Source
-from function.problems import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -88,39 +88,23 @@ class Pipeline:
                 for face in faces
             ]
 
-    def person(
-        self, photos: Sequence[tuple[Picture, Sequence[Face]]]
-    ) -> tuple[Source, tuple[Caution, ...]]:
-        """The person whom one or more photos show.
-
-        The largest face of each photo counts. The identity is the mean over the photos; geometry
-        and texture come from the photo in which the head is turned least.
+    def portrait(self, picture: Picture, trace: Trace) -> tuple[Source | None, bool]:
+        """The person whom a photo shows: its largest face.
 
         Args:
-            photos: each photo with its faces, embeddings included.
+            picture: the photo.
+            trace: gets spans of `detect`, `landmarks` and `identity`.
 
-        Raises:
-            Problem: `no_face`, when a photo has none.
+        Returns:
+            None when there is no face, and whether there are more faces.
         """
-        cautions: list[Caution] = []
-        chosen: list[tuple[Picture, Face]] = []
-        for number, (picture, faces) in enumerate(photos):
-            if not faces:
-                raise Problem(
-                    "no_face",
-                    f"No face was found in source photo {number}.",
-                    image="source",
-                    index=number,
-                )
-            if len(faces) > 1:
-                cautions.append(Caution.SEVERAL_SOURCE_FACES)
-            chosen.append((picture, max(faces, key=lambda face: face.box.area)))
-        embeddings = np.stack([embedding_of(face) for _, face in chosen])
-        mean = embeddings.mean(axis=0)
-        if len(chosen) > 1 and max(distance(mean, e) for e in embeddings) > SAME_PERSON / 2:
-            cautions.append(Caution.SOURCES_DIFFER)
-        picture, face = min(chosen, key=lambda photo: _turned(photo[1]))
-        return Source(picture, face, mean), tuple(dict.fromkeys(cautions))
+        faces = self.find(picture, trace, identify=False)
+        if not faces:
+            return None, False
+        face = largest(faces)
+        with trace.span("identity"):
+            embedding = self.models.identity.embed(picture.pixels, face.mesh)
+        return Source(picture, face, embedding), len(faces) > 1
 
     def swap(
         self, target: Picture, faces: Sequence[Face], source: Source, trace: Trace
@@ -177,8 +161,3 @@ def _enclosing(fitted: Fitted, size: tuple[int, int]) -> Box:
     low = np.floor(np.minimum(points.min(0), (box.left, box.top)))
     high = np.ceil(np.maximum(points.max(0), (box.right, box.bottom)))
     return Box(*np.clip((*low, *high), 0, (*size, *size)).astype(int).tolist())
-
-
-def _turned(face: Face) -> float:
-    """How far a head is turned away from the camera, in degrees."""
-    return float(np.hypot(face.pose.yaw, face.pose.pitch))

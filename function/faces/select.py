@@ -1,4 +1,7 @@
-"""Which of the found faces a caller means."""
+"""Which of the found faces a caller means.
+
+To read a request, HTTP imports this before anything heavy is there; so what is heavy comes late.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,6 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from function.faces.face import embedding_of
-from function.faces.identity import SAME_PERSON, distance
 from function.problems import Problem
 
 if TYPE_CHECKING:
@@ -81,12 +83,17 @@ def choose(
     if not faces:
         raise Problem("no_face", "No face was found in the image.")
     if selection.way is Way.LARGEST:
-        return [max(faces, key=lambda face: face.detection.box.area)]
+        return [largest(faces)]
     if selection.way is Way.INDEX:
         return _by_index(faces, selection.indices)
     if selection.way is Way.LIKE:
         return _like(faces, reference)
     return list(faces)
+
+
+def largest(faces: Sequence[Face]) -> Face:
+    """The face whose detected box has the largest area; the first of equals."""
+    return max(faces, key=lambda face: face.detection.box.area)
 
 
 def _by_index(faces: Sequence[Face], indices: tuple[int, ...]) -> list[Face]:
@@ -103,6 +110,8 @@ def _by_index(faces: Sequence[Face], indices: tuple[int, ...]) -> list[Face]:
 
 
 def _like(faces: Sequence[Face], reference: NDArray[np.float32] | None) -> list[Face]:
+    from function.faces.identity import SAME_PERSON, distance
+
     if reference is None:
         raise Problem("missing_field", "`faces=like` needs a photo of the person.", field="like")
     distances = [distance(embedding_of(face), reference) for face in faces]

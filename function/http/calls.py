@@ -13,9 +13,9 @@ from function.http import accept, answers, fields
 from function.http.aside import aside
 from function.http.edge import exchange_of
 from function.http.fields import JSON, Photos, Value
-from function.images.encode import FORMATS
+from function.images.formats import FORMATS
+from function.orders import SwapOrder
 from function.problems import Problem
-from function.service import SwapOrder
 
 if TYPE_CHECKING:
     from aiohttp.web import Request, Response

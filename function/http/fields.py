@@ -17,8 +17,8 @@ from aiohttp import hdrs
 from function.http import body, form
 from function.http.aside import aside
 from function.http.edge import exchange_of
+from function.orders import Upload
 from function.problems import Problem
-from function.service import Upload
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping

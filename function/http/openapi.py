@@ -13,7 +13,7 @@ from function import __version__
 from function.http import schemas
 from function.http.calls import FACES, SWAP
 from function.http.fields import JSON, MULTIPART, Photos
-from function.images.encode import FORMATS
+from function.images.formats import FORMATS
 from function.problems import KINDS
 from function.service import sample
 

@@ -1,7 +1,7 @@
 """The process: binds its port, becomes ready behind it, and stops without losing a request.
 
-What is heavy to import (aiohttp, OpenCV, ONNX Runtime: the better part of a second) is imported
-when the port is already bound, so that early clients wait instead of being refused.
+Everything that HTTP needs is imported when the port is already bound, so that early clients wait
+instead of being refused; what the work needs (OpenCV, ONNX Runtime) when the port already answers.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("ember.server")
 
+_TURNS_OF_AN_ANSWER = 20  # of the event loop: accept, read, handle, write, with room to spare
 _READ_MEMORY_S, _HIGH_READINGS = 1.0, 3
 
 
@@ -89,6 +90,7 @@ async def _serve(settings: Settings) -> tuple[int, bool]:
             if settings.heartbeat_s
             else None,
         ):
+            await _answer_who_waits()
             replica.start()
             await stop.asked.wait()
         replica.drain()
@@ -99,6 +101,16 @@ async def _serve(settings: Settings) -> tuple[int, bool]:
         await runner.cleanup()
         service.close()
     return stop.code, service.busy
+
+
+async def _answer_who_waits() -> None:
+    """Let the loop answer the probes that came while nobody listened to them.
+
+    What comes next imports in threads, and a library that is being opened holds the interpreter for
+    a tenth of a second.
+    """
+    for _ in range(_TURNS_OF_AN_ANSWER):
+        await asyncio.sleep(0)
 
 
 class _Stop:

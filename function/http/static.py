@@ -15,8 +15,6 @@ from typing import TYPE_CHECKING
 
 from aiohttp import hdrs, web
 
-from function.http import openapi
-
 if TYPE_CHECKING:
     from aiohttp.web import Request, Response
 
@@ -65,7 +63,9 @@ class Static:
 
     @cached_property
     def _openapi(self) -> File:
-        """Made when first asked for, not while the replica starts."""
+        """Made when first asked for, not while the replica starts: its examples are heavy."""
+        from function.http import openapi
+
         return _file("openapi.json", json.dumps(openapi.document()).encode())
 
 

@@ -7,8 +7,8 @@ from typing import Protocol
 from urllib.parse import unquote_to_bytes
 
 from function.http.aside import aside
+from function.orders import Upload
 from function.problems import Problem
-from function.service import Upload
 
 _MAX_HEAD = 1024  # characters up to the comma
 _MAX_ESCAPED = 1024**2  # decoding escapes takes far more time and memory than they have characters

@@ -9,6 +9,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
+PROVIDERS = {"cuda": "CUDAExecutionProvider", "cpu": "CPUExecutionProvider"}
+"""ONNX Runtime's names for what a model can run on."""
+
+
 class Engine(Protocol):
     """The executable form of one model on one device."""
 

@@ -153,7 +153,8 @@ def bare_swap(pipeline: Pipeline, source: bytes, target: bytes) -> tuple[NDArray
     """A whole swap in the calling thread, without service or HTTP."""
     trace = Trace()
     mine, theirs = decode(source), decode(target)
-    person, _ = pipeline.person([(mine, pipeline.find(mine, trace, identify=True))])
+    person, _ = pipeline.portrait(mine, trace)
+    assert person is not None
     faces = pipeline.find(theirs, trace, identify=True)
     canvas, cautions = pipeline.swap(theirs, faces, person, trace)
     pipeline.judge(canvas, faces, cautions, person, trace)

@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ from PIL import Image
 from function.cli import lazy
 from function.cli.files import SUFFIXES
 from function.command import COMMANDS
-from function.images.encode import FORMATS
+from function.images.formats import FORMATS
 
 
 @dataclass
@@ -374,6 +375,15 @@ class TestSwapFolder:
         assert "cannot be written: Not a directory." in ended.err
 
 
+class TestFolderNames:
+    def test_a_folder_of_results_is_not_called_like_a_photo(self, ember, hopper, tmp_path):
+        (tmp_path / "in").mkdir()
+        ended = ember("swap", hopper, tmp_path / "in", "-o", tmp_path / "out.jpg")
+        assert ended.code == 2
+        assert "name of one photo" in ended.err
+        assert not (tmp_path / "out.jpg").exists()
+
+
 class TestFaces:
     def test_the_faces_are_a_table(self, ember, collins):
         ended = ember("faces", collins)
@@ -461,8 +471,37 @@ class TestConfig:
             key: str = variable("", text(), "A key.", secret=True)
 
         monkeypatch.setattr(config, "Settings", Declared)
+        monkeypatch.delenv("EMBER_STORE", raising=False)
         monkeypatch.setenv("EMBER_KEY", "hunter2")
         for words in (["config"], ["config", "--json"]):
             ended = ember(*words)
             assert b"***" in ended.out
             assert b"hunter2" not in ended.out
+
+
+class TestOutput:
+    """What standard output cannot take."""
+
+    def run(self, *words, **environ):
+        command = [sys.executable, "-m", "function", *map(str, words)]
+        with Path("/dev/full").open("wb") as full:
+            out = full if "EMBER_TEST_FULL" in environ else subprocess.PIPE
+            return subprocess.run(
+                command,
+                check=False,
+                stdout=out,
+                stderr=subprocess.PIPE,
+                env={**os.environ, **environ},
+            )
+
+    def test_a_full_disk_behind_standard_output_is_said(self, hopper, collins):
+        for words in (["config"], ["swap", hopper, collins, "-o", "-"]):
+            done = self.run(*words, EMBER_TEST_FULL="1")
+            assert done.returncode == 74
+            assert done.stderr == b"Error: The output cannot be written: No space left on device.\n"
+
+    def test_a_terminal_without_unicode_is_no_failure(self, collins):
+        done = self.run("faces", collins, LC_ALL="POSIX", PYTHONUTF8="0", PYTHONIOENCODING="ascii")
+        assert done.returncode == 0
+        assert b"512 ? 512" in done.stdout
+        assert done.stderr == b""

@@ -15,9 +15,10 @@ from function.engines import Supply
 from function.faces import models
 from function.faces.models import NotOnDeviceError
 from function.golden import WrongResultError
+from function.orders import SwapOrder, Upload
 from function.problems import Problem
 from function.runtime.slot import State
-from function.service import Service, SwapOrder, Upload, sample
+from function.service import Service, sample
 from function.trace import Trace
 from warmup import golden, manifest
 from warmup.failures import ManifestError

@@ -13,7 +13,7 @@ from PIL import Image
 
 from function import assemble, golden, settings
 from function.golden import WrongResultError, check
-from function.service import SwapOrder, Upload
+from function.orders import SwapOrder, Upload
 from function.trace import Trace
 from warmup.golden import read
 

@@ -13,8 +13,9 @@ from PIL import Image
 
 from function.caution import Caution
 from function.faces.select import Selection
+from function.orders import SwapOrder, Upload
 from function.problems import Problem
-from function.service import Service, SwapOrder, Upload, sample
+from function.service import Service, sample
 from function.trace import Trace
 from warmup.manifest import read
 

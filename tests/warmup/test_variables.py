@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path  # noqa: TC003 (looked at when it runs)
 
 import pytest
 
@@ -154,6 +155,18 @@ def test_an_amount_that_is_none_is_refused(given):
 def test_a_length_of_time_that_is_none_is_refused(given):
     with pytest.raises(ValueError):  # noqa: PT011
         seconds(1, 9).read(given)
+
+
+@pytest.mark.parametrize("given", ["9" * 400, "~nobody-has-this-name/models.toml"])
+def test_a_value_that_python_cannot_take_is_one_of_the_problems(given):
+    @dataclass(frozen=True)
+    class Declared:
+        size: int = variable(1, amount(1), "A size.")
+        path: Path | None = variable(None, file(), "A file.")
+
+    with pytest.raises(SettingsError) as caught:
+        read(Declared, {"EMBER_SIZE": given, "EMBER_PATH": given})
+    assert len(caught.value.problems) == 2
 
 
 def test_a_length_of_time_may_have_a_fraction():

@@ -9,6 +9,8 @@ os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # read by the library when 
 
 import onnxruntime as ort
 
+from function.runtime.engine import PROVIDERS
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
@@ -18,8 +20,10 @@ if TYPE_CHECKING:
 
 ort.disable_telemetry_events()
 
-PROVIDERS = {"cuda": "CUDAExecutionProvider", "cpu": "CPUExecutionProvider"}
-"""ONNX Runtime's names for what a model can run on."""
+VERSION: str = ort.__version__
+"""Of the library."""
+
+_OUTSIDE = "session.optimized_model_external_initializers"
 
 
 class OnnxEngine:
@@ -27,13 +31,23 @@ class OnnxEngine:
 
     Args:
         path: the .onnx file.
-        backends: keys of `PROVIDERS`, the most wanted first. What the library does not have is
-            passed over, so `provider` tells what became of them.
         threads: threads of one inference. One is best when several run at once; see
             `function.runtime.cpus`.
+        backends: keys of `PROVIDERS`, the most wanted first. What the library does not have is
+            passed over, so `provider` tells what became of them.
+        optimise: whether the graph is optimised first; one that was kept is already.
+        keep: where to write the optimised graph, and the name of the file beside it for weights.
     """
 
-    def __init__(self, path: Path, threads: int = 1, backends: Sequence[str] = ("cpu",)) -> None:
+    def __init__(
+        self,
+        path: Path,
+        threads: int = 1,
+        backends: Sequence[str] = ("cpu",),
+        *,
+        optimise: bool = True,
+        keep: tuple[Path, str] | None = None,
+    ) -> None:
         options = ort.SessionOptions()
         options.intra_op_num_threads = threads
         options.inter_op_num_threads = 1
@@ -43,6 +57,13 @@ class OnnxEngine:
         # Memory planned for one shape is of no use to the next, and is touched on the second run of
         # a shape instead of the first: such a run costs up to twice the time, for no gain later.
         options.enable_mem_pattern = False
+        if not optimise:
+            options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+        if keep:
+            graph, weights = keep
+            options.optimized_model_filepath = str(graph)
+            options.add_session_config_entry(f"{_OUTSIDE}_file_name", weights)
+            options.add_session_config_entry(f"{_OUTSIDE}_min_size_in_bytes", "1024")
         available = ort.get_available_providers()
         providers = [PROVIDERS[name] for name in backends if PROVIDERS[name] in available]
         self._session = ort.InferenceSession(str(path), options, providers=providers)

@@ -376,7 +376,7 @@ async def test_cancelled_waits_for_a_model_leave_no_trace(caplog):
         return original(model, **options)
 
     from function import assemble
-    from function.service import Upload
+    from function.orders import Upload
     from function.trace import Trace
 
     from .live import DEFAULTS

@@ -11,7 +11,8 @@ import pytest
 from PIL import Image, ImageCms, features
 
 from function.images.decode import decode
-from function.images.encode import FORMATS, default_format, encode, flattens
+from function.images.encode import encode
+from function.images.formats import FORMATS, default_format, flattens
 from function.images.picture import Picture
 from function.problems import Problem
 from tests.function.images import make

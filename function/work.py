@@ -1,0 +1,174 @@
+"""The work itself: photos to faces and to swapped photos, on a service's threads.
+
+Everything that this imports (numpy, OpenCV, Pillow) takes longer than all the rest of the start, so
+the service imports it in a thread, while the port already answers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypeVar, cast
+
+import numpy as np
+
+from function import golden
+from function.caution import Caution
+from function.faces.person import Person
+from function.faces.pipeline import Pipeline
+from function.faces.select import choose
+from function.faces.swappers.mesh import MeshSwapper
+from function.images.decode import decode
+from function.images.encode import encode
+from function.images.formats import FORMATS, default_format, flattens
+from function.orders import FoundFaces, SwapResult
+from function.problems import Problem
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Sequence
+
+    from numpy.typing import NDArray
+
+    from function.engines import Engines
+    from function.faces.face import Face
+    from function.faces.swappers.protocol import Source
+    from function.images.picture import Picture
+    from function.orders import SwapOrder, Upload
+    from function.runtime.workers import Workers
+    from function.trace import Trace
+    from warmup.golden import Golden
+
+A = TypeVar("A")
+B = TypeVar("B")
+C = TypeVar("C")
+
+
+class Work:
+    """Finds and swaps faces over engines that are loaded.
+
+    Args:
+        engines: what the models run on.
+        workers: where everything that takes time is done.
+        max_pixels: the largest image that is decoded.
+    """
+
+    def __init__(self, engines: Engines, workers: Workers, max_pixels: int) -> None:
+        self._engines = engines
+        self._pipeline = Pipeline(engines.stages(), MeshSwapper())
+        self._run = workers.run
+        self._max_pixels = max_pixels
+
+    async def faces(self, upload: Upload, trace: Trace) -> FoundFaces:
+        """See `Service.faces`."""
+        picture, faces = await self._run(self._look, upload, trace, identify=False)
+        return FoundFaces(picture.size, tuple(faces), picture.cautions)
+
+    async def swap(self, order: SwapOrder, trace: Trace) -> SwapResult:
+        """See `Service.swap`."""
+        pipeline = self._pipeline
+        (target, faces), (source, cautions), reference = await _all(
+            self._run(self._look, order.target, trace, identify=True),
+            self._person(order.sources, trace),
+            self._reference(order.like, trace),
+        )
+        if not faces:
+            raise Problem("no_face", "No face was found in the target photo.", image="target")
+        chosen = choose(faces, order.faces, reference)
+        canvas, own = await self._run(pipeline.swap, target, chosen, source, trace)
+        result = replace(target, pixels=canvas)
+        name = order.format or default_format(target)
+        image, judged = await asyncio.gather(
+            self._run(_encode, result, name, order.quality, trace),
+            self._run(pipeline.judge, canvas, chosen, own, source, trace),
+        )
+        flattened = (Caution.ALPHA_FLATTENED,) if flattens(result, name) else ()
+        every = [
+            *target.cautions,
+            *cautions,
+            *(c for face in judged for c in face.cautions),
+            *flattened,
+        ]
+        return SwapResult(
+            image=image,
+            media_type=FORMATS[name].media_type,
+            size=target.size,
+            faces=tuple(judged),
+            source=source.face,
+            cautions=tuple(dict.fromkeys(every)),
+        )
+
+    async def _person(
+        self, uploads: Sequence[Upload], trace: Trace
+    ) -> tuple[Source, tuple[Caution, ...]]:
+        """The person on the source photos, which are opened one after the other to save memory."""
+        person, cautions = Person(), []
+        for number, upload in enumerate(uploads):
+            portrait, more = await self._run(self._portrait, upload, trace)
+            if portrait is None:
+                raise Problem(
+                    "no_face",
+                    f"No face was found in source photo {number}.",
+                    image="source",
+                    index=number,
+                )
+            person.add(portrait)
+            cautions += [*portrait.picture.cautions, *[Caution.SEVERAL_SOURCE_FACES] * more]
+        return person.source(), (*cautions, *person.cautions)
+
+    async def _reference(self, upload: Upload | None, trace: Trace) -> NDArray[np.float32] | None:
+        """The identity of the person to replace, if a photo says who that is."""
+        if upload is None:
+            return None
+        portrait, _ = await self._run(self._portrait, upload, trace)
+        if portrait is None:
+            raise Problem("no_face", "No face was found in the reference photo.", image="like")
+        return portrait.embedding
+
+    async def attempt(self, role: str, shape: tuple[int, ...]) -> None:
+        """Run one model on zeros of this shape.
+
+        Raises:
+            WrongResultError: it does not give numbers.
+        """
+        engine = self._engines.slots[role]
+        golden.finite(role, await self._run(engine.run, np.zeros(shape, np.float32)))
+
+    async def check(self, expected: Golden, result: SwapResult) -> None:
+        """Compare the swap of the golden pair with what it must give.
+
+        Raises:
+            WrongResultError: it is not that.
+        """
+        await self._run(golden.check, expected, result.image, result.faces)
+
+    def _portrait(self, upload: Upload, trace: Trace) -> tuple[Source | None, bool]:
+        """Decode one image and find its person; see `Pipeline.portrait`."""
+        return self._pipeline.portrait(self._decoded(upload, trace), trace)
+
+    def _look(self, upload: Upload, trace: Trace, *, identify: bool) -> tuple[Picture, list[Face]]:
+        """Decode one image and find its faces."""
+        picture = self._decoded(upload, trace)
+        return picture, self._pipeline.find(picture, trace, identify=identify)
+
+    def _decoded(self, upload: Upload, trace: Trace) -> Picture:
+        with trace.span("decode"):
+            return decode(
+                upload.data,
+                max_pixels=self._max_pixels,
+                name=upload.field,
+                media_type=upload.media_type,
+            )
+
+
+async def _all(first: Awaitable[A], second: Awaitable[B], third: Awaitable[C]) -> tuple[A, B, C]:
+    """Await them together; when several fail, raise the first of them in order (not in time)."""
+    results = await asyncio.gather(first, second, third, return_exceptions=True)
+    for result in results:
+        if isinstance(result, BaseException):
+            raise result
+    return cast("tuple[A, B, C]", results)
+
+
+def _encode(picture: Picture, name: str, quality: int | None, trace: Trace) -> bytes:
+    with trace.span("encode"):
+        return encode(picture, name, quality)

@@ -1,0 +1,1 @@
+"""One application for each peer, as its documentation says."""

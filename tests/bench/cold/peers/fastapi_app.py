@@ -1,0 +1,30 @@
+"""FastAPI: a singleton that the first call makes."""
+
+from functools import lru_cache
+
+from fastapi import FastAPI
+from pydantic import BaseModel
+
+from tests.bench.cold.swapping import Swap
+
+app = FastAPI()
+
+
+class Photos(BaseModel):
+    source: str
+    target: str
+
+
+@lru_cache(maxsize=1)
+def swapping():
+    return Swap()
+
+
+@app.get("/healthz")
+def healthz():
+    return "alive"
+
+
+@app.post("/swap")
+def swap(photos: Photos):
+    return swapping().json(photos.model_dump())

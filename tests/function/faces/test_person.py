@@ -1,0 +1,69 @@
+"""A person is the mean of their photos, and the photo that serves best gives the face."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from function.caution import Caution
+from function.faces.face import Box, Detection, Face, Pose
+from function.faces.person import Person
+from function.faces.swappers.protocol import Source
+from function.images.picture import Picture
+
+PICTURE = Picture(np.zeros((8, 8, 3), np.uint8))
+
+
+def portrait(size: float, yaw: float, identity: float = 0.0) -> Source:
+    box = Box(0, 0, size, size)
+    detection = Detection(box, np.zeros((5, 2), np.float32), 0.9)
+    face = Face(0, box, detection, np.zeros((468, 3), np.float32), 1.0, Pose(yaw, 0.0, 0.0))
+    return Source(PICTURE, face, np.full(128, identity, np.float32))
+
+
+def best(*portraits: Source) -> Source:
+    person = Person()
+    for each in portraits:
+        person.add(each)
+    return person.source()
+
+
+@pytest.mark.parametrize(
+    ("better", "worse"),
+    [
+        (portrait(200, 2), portrait(200, 30)),  # looks into the camera
+        (portrait(250, 3), portrait(22, 0)),  # has far more pixels, and is hardly turned
+        (portrait(90, 0), portrait(220, 60)),  # a profile is no use, however large
+        (portrait(512, 1), portrait(4000, 9)),  # more pixels than enough are worth nothing
+    ],
+)
+def test_the_photo_that_serves_best_gives_the_face_in_any_order(better, worse):
+    assert best(better, worse).face is better.face
+    assert best(worse, better).face is better.face
+
+
+def test_the_choice_does_not_depend_on_the_order_of_many():
+    portraits = [portrait(size, yaw) for size in (20, 100, 300) for yaw in (0, 12, 25)]
+    chosen = {id(best(*order).face) for order in itertools.permutations(portraits[::2])}
+    assert len(chosen) == 1
+
+
+def test_the_identity_is_the_mean():
+    mean = best(portrait(100, 0, 0.1), portrait(100, 0, 0.3)).embedding
+    assert mean == pytest.approx(np.full(128, 0.2))
+    assert mean.dtype == np.float32
+
+
+def test_photos_of_two_people_are_told():
+    person = Person()
+    person.add(portrait(100, 0, 0.0))
+    assert person.cautions == ()
+    person.add(portrait(100, 0, 0.7 / np.sqrt(128)))
+    assert person.cautions == (Caution.SOURCES_DIFFER,)
+
+
+def test_a_person_needs_a_photo():
+    with pytest.raises(ValueError, match="without a photo"):
+        Person().source()
