@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from function.http.edge import Exchange
     from function.http.fields import Form, Table
     from function.http.uris import Fetch
-    from function.service import Service, SwapResult
+    from function.orders import SwapResult
+    from function.service import Service
     from warmup.replica import Replica
 
 SWAP: Table = {
