@@ -36,7 +36,7 @@ def test_warm_up_by_request_brings_the_replica_to_ready_once(cold):
     first, again = (cold.send("POST", "/warmup") for _ in range(2))
     assert (first.status, again.status) == (200, 200)
     phases = [step["phase"] for step in again.json["steps"]]
-    assert phases == ["starting", "loading", "warming", "ready"]
+    assert phases == ["starting", "fetching", "loading", "warming", "ready"]
     assert first.json == again.json == cold.get("/warmup").json
     answer = cold.get("/readyz")
     assert answer.status == 200
