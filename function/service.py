@@ -10,6 +10,7 @@ import asyncio
 import time
 from contextlib import asynccontextmanager
 from functools import partial
+from importlib import import_module
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from warmup.golden import Golden
     from warmup.manifest import Model
 
+_HEAVY = {"runtime": "function.runtime.backends.optimised", "work": "function.work"}
 _LOOKING = ("detect", "landmarks")
 """The models that finding faces needs; swapping needs all."""
 
@@ -90,6 +92,7 @@ class Service:
 
     async def load(self, *, whole: bool = True) -> None:
         """Import what is heavy; verify and load the models, or those that are wanted at start."""
+        await self._import("runtime")
         await asyncio.gather(self.engines.load(whole=whole), self._ready_work())
 
     async def warm(self) -> None:
@@ -176,8 +179,8 @@ class Service:
             trace: gets the spans `load`, where something had to be loaded, and `queue`.
             roles: the models that the body needs.
         """
-        await self._need(trace, roles)
         work = await self._ready_work()
+        await self._need(trace, roles)
         with trace.span("queue"):
             await self._places.acquire()
         self._in_work += 1
@@ -204,15 +207,21 @@ class Service:
     async def _ready_work(self) -> Work:
         """What does the work, imported when it is first needed."""
         if self._work is None:
-            work = await asyncio.to_thread(self._import)
-            self._work = self._work or work
-        return self._work
-
-    def _import(self) -> Work:
-        with self.timeline.span("import work"):
+            await self._import("runtime")
+            await self._import("work")
             from function.work import Work
 
-            return Work(self.engines, self._workers, self._max_pixels)
+            self._work = self._work or Work(self.engines, self._workers, self._max_pixels)
+        return self._work
+
+    async def _import(self, what: str) -> None:
+        """Import a part of what is heavy in a thread.
+
+        The runtime always comes first, and alone: it imports numpy, which breaks when two modules
+        import it in two threads. Models can then load while the rest is imported.
+        """
+        with self.timeline.span(f"import {what}"):
+            await asyncio.to_thread(import_module, _HEAVY[what])
 
 
 def sample(name: str) -> bytes:
