@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -46,7 +45,10 @@ def service(settings: Settings, timeline: Timeline | None = None) -> Service:
 
 def default_store() -> Path | None:
     """Where the store is when nothing says where; None where nobody is at home."""
-    return Path("~/.cache/ember").expanduser() if os.environ.get("HOME") else None
+    try:
+        return Path("~/.cache/ember").expanduser()
+    except RuntimeError:
+        return None
 
 
 def embedded() -> Path:

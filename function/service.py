@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import time
 from contextlib import asynccontextmanager
-from functools import partial
 from importlib import import_module
 from importlib.resources import files
 from typing import TYPE_CHECKING
@@ -42,7 +41,7 @@ class Service:
         workers: how many threads compute.
         max_pixels: the largest image that is decoded.
         supply: how the models become engines.
-        swaps: how many swaps each worker makes in a warm-up.
+        swaps: how many swaps a warm-up makes.
         expected: the photos for that and what they must give; None for the sample photos, of which
             any result counts as right.
         timeline: gets the spans of the start.
@@ -70,6 +69,7 @@ class Service:
         self._expected = expected
         self._workers = Workers(workers)
         self._work: Work | None = None
+        self._imported: set[str] = set()
         # Twice as many requests as threads are in work, so that a thread never waits for the event
         # loop; everyone else holds only their bytes, which bounds the decoded pixels in memory.
         self._places = asyncio.Semaphore(2 * workers)
@@ -91,26 +91,25 @@ class Service:
         await self.engines.fetch()
 
     async def load(self, *, whole: bool = True) -> None:
-        """Import what is heavy; verify and load the models, or those that are wanted at start."""
+        """Verify and load the models, or (not whole) those that are wanted at start."""
         await self._import("runtime")
-        await asyncio.gather(self.engines.load(whole=whole), self._ready_work())
+        await self.engines.load(whole=whole)
 
     async def warm(self) -> None:
         """Run what will be served: every shape of every model that is loaded, then whole swaps.
 
-        All workers do so at once, as threads and memory must be there for all of them.
+        What is left to import is imported beside the first inferences, which leave the interpreter
+        to it. All swaps are made at once, as requests would come.
 
         Raises:
             WrongResultError: a result is not what it must be.
         """
-        work = await self._ready_work()
-        for role, shape in self.engines.shapes():
-            with self.timeline.span(f"warm {role} {'×'.join(map(str, shape))}"):
-                await self._workers.everywhere(partial(work.attempt, role, shape))
+        await asyncio.gather(
+            self._ready_work(), *(self._attempt(*each) for each in self.engines.shapes())
+        )
         if not self.cold:
-            for _ in range(self._swaps):
-                with self.timeline.span("warm swap"):
-                    await self._workers.everywhere(self.beat)
+            with self.timeline.span("warm swap"):
+                await asyncio.gather(*(self.beat() for _ in range(self._swaps)))
 
     async def beat(self) -> None:
         """A sign of life: swap the expected pair, or the sample photos, as a request would.
@@ -171,6 +170,13 @@ class Service:
         async with self._place(trace, self.engines.slots) as work:
             return await work.swap(order, trace)
 
+    async def _attempt(self, role: str, shape: tuple[int, ...]) -> None:
+        """Run one model for the first time."""
+        from function.runtime.sanity import attempt
+
+        with self.timeline.span(f"warm {role} {'×'.join(map(str, shape))}"):
+            await self._workers.run(attempt, role, self.engines.slots[role], shape)
+
     @asynccontextmanager
     async def _place(self, trace: Trace, roles: Collection[str]) -> AsyncIterator[Work]:
         """Hold a place while the body runs; leaving it, however that happens, frees the place.
@@ -220,8 +226,10 @@ class Service:
         The runtime always comes first, and alone: it imports numpy, which breaks when two modules
         import it in two threads. Models can then load while the rest is imported.
         """
-        with self.timeline.span(f"import {what}"):
-            await asyncio.to_thread(import_module, _HEAVY[what])
+        if what not in self._imported:
+            with self.timeline.span(f"import {what}"):
+                await asyncio.to_thread(import_module, _HEAVY[what])
+            self._imported.add(what)
 
 
 def sample(name: str) -> bytes:

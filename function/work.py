@@ -10,8 +10,6 @@ import asyncio
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-import numpy as np
-
 from function import golden
 from function.caution import Caution
 from function.faces.face import embedding_of
@@ -27,6 +25,7 @@ from function.problems import Problem
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Iterable, Sequence
 
+    import numpy as np
     from numpy.typing import NDArray
 
     from function.engines import Engines
@@ -50,7 +49,6 @@ class Work:
     """
 
     def __init__(self, engines: Engines, workers: Workers, max_pixels: int) -> None:
-        self._engines = engines
         self._pipeline = Pipeline(engines.stages(), MeshSwapper())
         self._run = workers.run
         self._max_pixels = max_pixels
@@ -95,15 +93,6 @@ class Work:
             source=source.face,
             cautions=tuple(dict.fromkeys(every)),
         )
-
-    async def attempt(self, role: str, shape: tuple[int, ...]) -> None:
-        """Run one model on zeros of this shape.
-
-        Raises:
-            WrongResultError: it does not give numbers.
-        """
-        engine = self._engines.slots[role]
-        golden.finite(role, await self._run(engine.run, np.zeros(shape, np.float32)))
 
     async def check(self, expected: Golden, result: SwapResult) -> None:
         """Compare the swap of the golden pair with what it must give.

@@ -8,7 +8,7 @@ import socket
 import subprocess
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from http.client import HTTPException, HTTPResponse
 from pathlib import Path
@@ -178,12 +178,8 @@ def _exchange(port: int, request: bytes) -> tuple[int, float]:
 def _end(process: subprocess.Popen) -> None:
     """End a server and everything that it started, which is a session of its own."""
     process.terminate()
-    try:
+    with suppress(subprocess.TimeoutExpired):
         process.wait(10)
-    except subprocess.TimeoutExpired:
-        pass
-    try:
+    with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
     process.wait()
