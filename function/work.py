@@ -10,8 +10,6 @@ import asyncio
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar, cast
 
-import numpy as np
-
 from function import golden
 from function.caution import Caution
 from function.faces.person import Person
@@ -27,6 +25,7 @@ from function.problems import Problem
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Sequence
 
+    import numpy as np
     from numpy.typing import NDArray
 
     from function.engines import Engines
@@ -53,7 +52,6 @@ class Work:
     """
 
     def __init__(self, engines: Engines, workers: Workers, max_pixels: int) -> None:
-        self._engines = engines
         self._pipeline = Pipeline(engines.stages(), MeshSwapper())
         self._run = workers.run
         self._max_pixels = max_pixels
@@ -123,15 +121,6 @@ class Work:
         if portrait is None:
             raise Problem("no_face", "No face was found in the reference photo.", image="like")
         return portrait.embedding
-
-    async def attempt(self, role: str, shape: tuple[int, ...]) -> None:
-        """Run one model on zeros of this shape.
-
-        Raises:
-            WrongResultError: it does not give numbers.
-        """
-        engine = self._engines.slots[role]
-        golden.finite(role, await self._run(engine.run, np.zeros(shape, np.float32)))
 
     async def check(self, expected: Golden, result: SwapResult) -> None:
         """Compare the swap of the golden pair with what it must give.
