@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from function import service
+from function import work
 from function.http.admission import Admission
 from function.problems import Problem
 from function.trace import Trace
@@ -36,9 +36,9 @@ def narrow():
 @pytest.fixture
 def single(monkeypatch):
     """A server of one thread that does not decode before it is let go, and what lets it go."""
-    go, decode = threading.Event(), service.decode
+    go, decode = threading.Event(), work.decode
     with Live(threads=1, queue_limit=3) as server:
-        monkeypatch.setattr(service, "decode", lambda *a, **k: go.wait(60) and decode(*a, **k))
+        monkeypatch.setattr(work, "decode", lambda *a, **k: go.wait(60) and decode(*a, **k))
         yield server, go
         go.set()
 

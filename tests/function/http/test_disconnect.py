@@ -9,7 +9,7 @@ from contextlib import ExitStack
 import pytest
 import uvloop
 
-from function import service
+from function import work
 
 from .live import FORM, HOPPER, SOURCE, TARGET, Live, multipart
 from .raw import connection, eventually, head
@@ -36,8 +36,8 @@ def test_a_client_that_leaves_at_work_frees_its_place(busy):
 def test_clients_that_leave_in_the_queue_never_begin(busy, caplog, monkeypatch):
     caplog.set_level(logging.INFO, "ember.http")
     begun = []
-    decode = service.decode
-    monkeypatch.setattr(service, "decode", lambda *a, **k: begun.append(1) or decode(*a, **k))
+    decode = work.decode
+    monkeypatch.setattr(work, "decode", lambda *a, **k: begun.append(1) or decode(*a, **k))
     with ExitStack() as clients:
         for _ in range(12):
             clients.enter_context(connection(busy)).sendall(REQUEST)
