@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 PATIENCE_S = 90
 _HEALTH_EVERY_S, _SWAP_EVERY_S = 0.004, 0.02
 NEXT = 50
+_HIGHEST = re.compile(r"VmHWM:\s+(\d+) kB")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,14 +75,13 @@ def service(contender: Contender, environ: dict[str, str]) -> Service:
     with running(contender, environ) as (port, _, process):
         request = f"GET {contender.ready} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode()
         _until(port, request, lambda status: status == 200, _SWAP_EVERY_S)
-        peak = _Peak(process)
         times = []
         for _ in range(1 + NEXT):
             began = time.perf_counter()
             status, _ = _exchange(port, contender.swap)
             times.append(time.perf_counter() - began)
             assert status == 200, f"{contender.label} answered {status}"
-        megabytes = peak.stop()
+        megabytes = _peak(process)
     first, *rest = times
     return Service(first / sorted(rest)[len(rest) // 2], megabytes)
 
@@ -114,38 +115,14 @@ def running(
         _end(process)
 
 
-class _Peak:
-    """The most memory that a process and its children held, looked at ten times a second.
+def _peak(process: psutil.Process) -> float:
+    """Megabytes that a process and its children held at most (RSS), each at its own time.
 
-    Shared pages count once: it is the proportional set size where the kernel tells it.
+    It is read afterwards, as looking at a process holds it up.
     """
-
-    def __init__(self, process: psutil.Process) -> None:
-        self._process, self._peak, self._over = process, 0, threading.Event()
-        self._thread = threading.Thread(target=self._watch)
-        self._thread.start()
-
-    def stop(self) -> float:
-        """Megabytes."""
-        self._over.set()
-        self._thread.join()
-        return self._peak / 1e6
-
-    def _watch(self) -> None:
-        while True:
-            self._peak = max(self._peak, sum(map(_held, self._family())))
-            if self._over.wait(0.5):
-                return
-
-    def _family(self) -> list[psutil.Process]:
-        return [self._process, *self._process.children(recursive=True)]
-
-
-def _held(process: psutil.Process) -> int:
-    try:
-        return process.memory_full_info().pss
-    except psutil.Error:
-        return 0
+    family = [process, *process.children(recursive=True)]
+    texts = [Path(f"/proc/{each.pid}/status").read_text() for each in family]
+    return sum(int(found[1]) for text in texts if (found := _HIGHEST.search(text))) * 1024 / 1e6
 
 
 def _until(port: int, request: bytes, enough: object, pause: float) -> float:
