@@ -9,7 +9,7 @@ import cv2
 import numpy as np
 
 from function.images.decode import decode
-from warmup.failures import WarmupError
+from function.runtime.sanity import WrongResultError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,10 +21,6 @@ if TYPE_CHECKING:
 
 _CHANGED = 4
 """A difference of this much is more than noise of coding."""
-
-
-class WrongResultError(WarmupError):
-    """An inference gave something else than it must; nothing that this replica makes is right."""
 
 
 def check(golden: Golden, image: bytes, faces: Sequence[SwappedFace]) -> None:
@@ -74,16 +70,6 @@ def likeness(
     """
     changes = (cv2.absdiff(original, right) > _CHANGED).any(axis=-1)
     return min(psnr(result, right), psnr(result[changes], right[changes]))
-
-
-def finite(role: str, outputs: Sequence[NDArray[np.float32]]) -> None:
-    """Check that the outputs of a model are numbers.
-
-    Raises:
-        WrongResultError: one of them is NaN or infinite.
-    """
-    if not all(np.isfinite(output).all() for output in outputs):
-        raise WrongResultError(f"{role} gives values that are not finite")
 
 
 def psnr(one: NDArray[np.uint8], other: NDArray[np.uint8]) -> float:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Collection, Sequence
 
     from function.orders import FoundFaces, SwapResult
+    from function.runtime.engine import Engine
     from function.work import Work
     from warmup.golden import Golden
     from warmup.manifest import Model
@@ -85,6 +86,11 @@ class Service:
         """Whether a request may have to wait for a model to be loaded."""
         return self.engines.cold
 
+    @property
+    def lesser(self) -> bool:
+        """Whether a model is a variant, so that there is something to upgrade."""
+        return bool(self.engines.lesser)
+
     async def fetch(self) -> None:
         """Get the models' files."""
         await self.engines.fetch()
@@ -101,14 +107,24 @@ class Service:
         Raises:
             WrongResultError: a result is not what it must be.
         """
-        work = await self._ready_work()
-        for role, shape in self.engines.shapes():
-            with self.timeline.span(f"warm {role} {'×'.join(map(str, shape))}"):
-                await self._workers.everywhere(partial(work.attempt, role, shape))
+        for role, slot in self.engines.slots.items():
+            if slot.loaded:
+                await self._exercise(role, slot)
         if not self.cold:
             for _ in range(self._swaps):
                 with self.timeline.span("warm swap"):
                     await self._workers.everywhere(self.beat)
+
+    async def upgrade(self) -> None:
+        """Replace the variants by the full models, once these are found right.
+
+        What a request has begun on a variant ends there. When it fails, the variants stay.
+
+        Raises:
+            Exception: what fetching, loading or running a full model raised.
+        """
+        await self.engines.upgrade(self._exercise)
+        self._work = await asyncio.to_thread(self._import)
 
     async def beat(self) -> None:
         """A sign of life: swap the expected pair, or the sample photos, as a request would.
@@ -210,6 +226,13 @@ class Service:
                 raise Problem(
                     "not_ready", "A model cannot be loaded.", headers={"Retry-After": "1"}
                 ) from error
+
+    async def _exercise(self, role: str, engine: Engine) -> None:
+        """Run every shape of one model on all workers at once."""
+        work = await self._ready_work()
+        for shape in self.engines.shapes(role):
+            with self.timeline.span(f"warm {role} {'×'.join(map(str, shape))}"):
+                await self._workers.everywhere(partial(work.attempt, role, engine, shape))
 
     async def _ready_work(self) -> Work:
         """What does the work, imported when it is first needed."""

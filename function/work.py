@@ -23,6 +23,7 @@ from function.images.encode import encode
 from function.images.formats import FORMATS, default_format, flattens
 from function.orders import FoundFaces, SwapResult
 from function.problems import Problem
+from function.runtime import sanity
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Sequence
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from function.faces.swappers.protocol import Source
     from function.images.picture import Picture
     from function.orders import SwapOrder, Upload
+    from function.runtime.engine import Engine
     from function.runtime.workers import Workers
     from function.trace import Trace
     from warmup.golden import Golden
@@ -47,13 +49,13 @@ class Work:
     """Finds and swaps faces over engines that are loaded.
 
     Args:
-        engines: what the models run on.
+        engines: what the models run on. It stays with the slots that they have now, so that no
+            request mixes what two graphs of one model give.
         workers: where everything that takes time is done.
         max_pixels: the largest image that is decoded.
     """
 
     def __init__(self, engines: Engines, workers: Workers, max_pixels: int) -> None:
-        self._engines = engines
         self._pipeline = Pipeline(engines.stages(), MeshSwapper())
         self._run = workers.run
         self._max_pixels = max_pixels
@@ -124,14 +126,13 @@ class Work:
             raise Problem("no_face", "No face was found in the reference photo.", image="like")
         return portrait.embedding
 
-    async def attempt(self, role: str, shape: tuple[int, ...]) -> None:
+    async def attempt(self, role: str, engine: Engine, shape: tuple[int, ...]) -> None:
         """Run one model on zeros of this shape.
 
         Raises:
             WrongResultError: it does not give numbers.
         """
-        engine = self._engines.slots[role]
-        golden.finite(role, await self._run(engine.run, np.zeros(shape, np.float32)))
+        sanity.finite(role, await self._run(engine.run, np.zeros(shape, np.float32)))
 
     async def check(self, expected: Golden, result: SwapResult) -> None:
         """Compare the swap of the golden pair with what it must give.

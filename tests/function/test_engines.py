@@ -14,9 +14,9 @@ from function import assemble
 from function.engines import Supply
 from function.faces import models
 from function.faces.models import NotOnDeviceError
-from function.golden import WrongResultError
 from function.orders import SwapOrder, Upload
 from function.problems import Problem
+from function.runtime.sanity import WrongResultError
 from function.runtime.slot import State
 from function.service import Service, sample
 from function.trace import Trace
@@ -176,6 +176,17 @@ async def test_a_wrong_model_fails_the_warm_up(make, opener, role, change, told)
     await service.warm()
 
 
+async def test_the_batch_sizes_of_the_manifest_are_warmed_in_place_of_the_familys(make, opener):
+    sizes = {"detect": (1, 2), "identity": (4,)}
+    service = make([replace(model, buckets=sizes.get(model.role, ())) for model in MODELS])
+    await service.load()
+    await service.warm()
+    assert opener.runs["detect", (1, 3, 640, 640)] == opener.runs["detect", (2, 3, 640, 640)] == 2
+    assert opener.runs["identity", (4, 150, 150, 3)] == 2
+    assert opener.runs["landmarks", (1, 192, 192, 3)] >= 2
+    assert service.engines.shapes("identity") == [(4, 150, 150, 3)]
+
+
 async def test_a_manifest_without_a_golden_pair_is_warmed_with_the_samples(make, opener):
     service = make(expected=None)
     await service.load()
@@ -257,6 +268,7 @@ async def test_models_are_where_the_fetch_says_and_its_progress_is_told(make, op
     assert told["detect"] == {
         "state": "waiting",
         "provider": None,
+        "variant": None,
         "fetch": {"done": 4, "size": 10},
     }
     assert told["identity"]["fetch"] is None

@@ -20,7 +20,7 @@ def test_a_replica_that_is_not_ready_is_alive_and_says_what_it_waits_for(cold):
     assert (answer.status, answer.headers["Retry-After"]) == (503, "1")
     told = answer.json
     assert (told["ready"], told["cold"], told["phase"]) == (False, True, "starting")
-    waiting = {"state": "waiting", "provider": None, "fetch": None}
+    waiting = {"state": "waiting", "provider": None, "variant": None, "fetch": None}
     assert told["models"] == dict.fromkeys(("detect", "landmarks", "identity"), waiting)
     assert told["waiting_for"]
 
@@ -40,7 +40,12 @@ def test_warm_up_by_request_brings_the_replica_to_ready_once(cold):
     assert first.json == again.json == cold.get("/warmup").json
     answer = cold.get("/readyz")
     assert answer.status == 200
-    warmed = {"state": "warmed", "provider": "CPUExecutionProvider", "fetch": None}
+    warmed = {
+        "state": "warmed",
+        "provider": "CPUExecutionProvider",
+        "variant": None,
+        "fetch": None,
+    }
     assert answer.json["models"] == dict.fromkeys(("detect", "landmarks", "identity"), warmed)
     assert (answer.json["cold"], answer.json["degraded"]) == (False, [])
     assert cold.form("/v1/faces", ("image", COLLINS)).status == 200
