@@ -185,8 +185,9 @@ class Engines:
                 await prove(role, slot)
             self._models, self.lesser = full, frozenset()
             self.slots = self.slots | self._coming
-        finally:
-            self._coming = {}
+        finally:  # one that nobody waits for any more still keeps a thread busy
+            loading = (item for item in self._coming.items() if item[1].state is State.LOADING)
+            self._coming = dict(loading)
 
     def close(self) -> None:
         """Load nothing more; what is being loaded is not waited for."""
