@@ -2,9 +2,10 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+BENCH := .venv-bench
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test test-fast services lint format docs bench bench-swap bench-memory bench-prefetch lock clean
+.PHONY: help install run test test-fast services lint format docs bench bench-swap bench-memory bench-prefetch bench-cold lock clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -75,6 +76,16 @@ bench-memory: $(VENV)/.dev ## resident memory over 300 swaps of mixed sizes
 bench-prefetch: $(VENV)/.dev ## getting models against cp + sha256sum and against one stream
 	$(BIN)/python -m tests.bench.prefetch
 
+$(BENCH)/.done: tests/bench/cold/requirements.lock
+	@echo "Installing what Ember is compared with into $(BENCH); this is done once."
+	@$(PYTHON) -m venv --without-pip $(BENCH)
+	@$(PYTHON) -m pip --quiet --disable-pip-version-check --python $(BENCH)/bin/python \
+		install --require-hashes -r tests/bench/cold/requirements.lock
+	@touch $@
+
+bench-cold: $(BENCH)/.done ## cold starts of Ember and of others side by side; or ARGS=--quick
+	$(BENCH)/bin/python -m tests.bench.cold $(ARGS)
+
 # --- upkeep -------------------------------------------------------------------------------------
 
 UV_COMPILE = uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
@@ -83,7 +94,8 @@ UV_COMPILE = uv pip compile --quiet --upgrade --universal --python-version 3.11 
 lock: ## refresh locks/ (needs uv)
 	$(UV_COMPILE) --extra cli --extra heic --group build -o locks/run.txt
 	$(UV_COMPILE) --extra cli --extra heic --group build --group dev -c locks/run.txt -o locks/dev.txt
+	$(UV_COMPILE) tests/bench/cold/requirements.in -c locks/run.txt -o tests/bench/cold/requirements.lock
 
 clean: ## remove everything that make made
-	rm -rf $(VENV) build dist *.egg-info .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(BENCH) build dist *.egg-info .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

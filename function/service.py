@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from contextlib import asynccontextmanager
-from functools import partial
+from importlib import import_module
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from warmup.golden import Golden
     from warmup.manifest import Model
 
+_HEAVY = {"runtime": "function.runtime.backends.optimised", "work": "function.work"}
 _LOOKING = ("detect", "landmarks")
 """The models that finding faces needs; swapping needs all."""
 
@@ -41,7 +42,7 @@ class Service:
         workers: how many threads compute.
         max_pixels: the largest image that is decoded.
         supply: how the models become engines.
-        swaps: how many swaps each worker makes in a warm-up.
+        swaps: how many swaps a warm-up makes.
         expected: the photos for that and what they must give; None for the sample photos, of which
             any result counts as right.
         timeline: gets the spans of the start.
@@ -69,6 +70,7 @@ class Service:
         self._expected = expected
         self._workers = Workers(workers)
         self._work: Work | None = None
+        self._imported: set[str] = set()
         # Twice as many requests as threads are in work, so that a thread never waits for the event
         # loop; everyone else holds only their bytes, which bounds the decoded pixels in memory.
         self.places = 2 * workers
@@ -96,24 +98,25 @@ class Service:
         await self.engines.fetch()
 
     async def load(self, *, whole: bool = True) -> None:
-        """Import what is heavy; verify and load the models, or those that are wanted at start."""
-        await asyncio.gather(self.engines.load(whole=whole), self._ready_work())
+        """Verify and load the models, or (not whole) those that are wanted at start."""
+        await self._import("runtime")
+        await self.engines.load(whole=whole)
 
     async def warm(self) -> None:
         """Run what will be served: every shape of every model that is loaded, then whole swaps.
 
-        All workers do so at once, as threads and memory must be there for all of them.
+        What is left to import is imported beside the first inferences, which leave the interpreter
+        to it. All swaps are made at once, as requests would come.
 
         Raises:
             WrongResultError: a result is not what it must be.
         """
-        for role, slot in self.engines.slots.items():
-            if slot.loaded:
-                await self._exercise(role, slot)
+        slots = self.engines.slots.items()
+        loaded = (self._exercise(role, slot) for role, slot in slots if slot.loaded)
+        await asyncio.gather(self._ready_work(), *loaded)
         if not self.cold:
-            for _ in range(self._swaps):
-                with self.timeline.span("warm swap"):
-                    await self._workers.everywhere(self.beat)
+            with self.timeline.span("warm swap"):
+                await asyncio.gather(*(self.beat() for _ in range(self._swaps)))
 
     async def upgrade(self) -> None:
         """Replace the variants by the full models, once these are found right.
@@ -124,7 +127,8 @@ class Service:
             Exception: what fetching, loading or running a full model raised.
         """
         await self.engines.upgrade(self._exercise)
-        self._work = await asyncio.to_thread(self._import)
+        self._work = None
+        await self._ready_work()
 
     async def beat(self) -> None:
         """A sign of life: swap the expected pair, or the sample photos, as a request would.
@@ -190,6 +194,14 @@ class Service:
         async with self._place(trace, self.engines.slots) as work:
             return await work.swap(order, trace)
 
+    async def _exercise(self, role: str, engine: Engine) -> None:
+        """Run every shape of one model for the first time."""
+        from function.runtime.sanity import attempt
+
+        for shape in self.engines.shapes(role):
+            with self.timeline.span(f"warm {role} {'×'.join(map(str, shape))}"):
+                await self._workers.run(attempt, role, engine, shape)
+
     @asynccontextmanager
     async def _place(self, trace: Trace, roles: Collection[str]) -> AsyncIterator[Work]:
         """Hold a place while the body runs; leaving it, however that happens, frees the place.
@@ -200,8 +212,8 @@ class Service:
         """
         self._waiting += 1
         try:
-            await self._need(trace, roles)
             work = await self._ready_work()
+            await self._need(trace, roles)
             with trace.span("queue"):
                 await self._places.acquire()
         finally:
@@ -227,25 +239,26 @@ class Service:
                     "not_ready", "A model cannot be loaded.", headers={"Retry-After": "1"}
                 ) from error
 
-    async def _exercise(self, role: str, engine: Engine) -> None:
-        """Run every shape of one model on all workers at once."""
-        work = await self._ready_work()
-        for shape in self.engines.shapes(role):
-            with self.timeline.span(f"warm {role} {'×'.join(map(str, shape))}"):
-                await self._workers.everywhere(partial(work.attempt, role, engine, shape))
-
     async def _ready_work(self) -> Work:
         """What does the work, imported when it is first needed."""
         if self._work is None:
-            work = await asyncio.to_thread(self._import)
-            self._work = self._work or work
-        return self._work
-
-    def _import(self) -> Work:
-        with self.timeline.span("import work"):
+            await self._import("runtime")
+            await self._import("work")
             from function.work import Work
 
-            return Work(self.engines, self._workers, self._max_pixels)
+            self._work = self._work or Work(self.engines, self._workers, self._max_pixels)
+        return self._work
+
+    async def _import(self, what: str) -> None:
+        """Import a part of what is heavy in a thread.
+
+        The runtime always comes first, and alone: it imports numpy, which breaks when two modules
+        import it in two threads. Models can then load while the rest is imported.
+        """
+        if what not in self._imported:
+            with self.timeline.span(f"import {what}"):
+                await asyncio.to_thread(import_module, _HEAVY[what])
+            self._imported.add(what)
 
 
 def sample(name: str) -> bytes:

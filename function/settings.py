@@ -69,7 +69,8 @@ class Settings(WarmupSettings):
     warmup_requests: int = variable(
         1,
         whole(1, 1000),
-        "How many swaps each thread makes before the replica is ready.",
+        "How many swaps a replica makes, all at once, before it is ready. One is enough for speed;"
+        " with one for each thread there is also proof that memory is enough for all of them.",
     )
     warmup_retry_s: float = variable(
         120.0,

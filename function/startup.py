@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import errno
+import gc
 import logging
 import os
 import signal
@@ -33,6 +34,8 @@ def run() -> int:
     Returns:
         The exit code of the process.
     """
+    # While everything is imported there is no garbage, and looking for it takes a tenth of that.
+    gc.disable()
     # Until the server minds its signals: as PID 1 of a container, a process ignores SIGTERM.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     try:

@@ -10,8 +10,6 @@ import asyncio
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar, cast
 
-import numpy as np
-
 from function import golden
 from function.caution import Caution
 from function.faces.person import Person
@@ -23,11 +21,11 @@ from function.images.encode import encode
 from function.images.formats import FORMATS, default_format, flattens
 from function.orders import FoundFaces, SwapResult
 from function.problems import Problem
-from function.runtime import sanity
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Sequence
 
+    import numpy as np
     from numpy.typing import NDArray
 
     from function.engines import Engines
@@ -35,7 +33,6 @@ if TYPE_CHECKING:
     from function.faces.swappers.protocol import Source
     from function.images.picture import Picture
     from function.orders import SwapOrder, Upload
-    from function.runtime.engine import Engine
     from function.runtime.workers import Workers
     from function.trace import Trace
     from warmup.golden import Golden
@@ -125,14 +122,6 @@ class Work:
         if portrait is None:
             raise Problem("no_face", "No face was found in the reference photo.", image="like")
         return portrait.embedding
-
-    async def attempt(self, role: str, engine: Engine, shape: tuple[int, ...]) -> None:
-        """Run one model on zeros of this shape.
-
-        Raises:
-            WrongResultError: it does not give numbers.
-        """
-        sanity.finite(role, await self._run(engine.run, np.zeros(shape, np.float32)))
 
     async def check(self, expected: Golden, result: SwapResult) -> None:
         """Compare the swap of the golden pair with what it must give.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import logging
 import os
 import signal
@@ -77,7 +78,7 @@ async def _serve(settings: Settings) -> tuple[int, bool]:
 
     service = assemble.service(settings, timeline)
     replica = Replica(service, Retry(settings.warmup_retry_s), timeline)
-    replica.listeners.append(stop.on_phase)
+    replica.listeners += [stop.on_phase, _collect_garbage]
     app = build(settings, service, replica)
     runner = Runner(app, app[EDGE], shutdown_timeout=settings.drain_timeout_s)
     await runner.setup()
@@ -102,6 +103,13 @@ async def _serve(settings: Settings) -> tuple[int, bool]:
         await runner.cleanup()
         service.close()
     return stop.code, service.busy
+
+
+def _collect_garbage(phase: Phase) -> None:
+    """Begin to, when the start is over; what it has made stays, and is not looked at again."""
+    if phase in {Phase.READY, Phase.FAILED, Phase.DRAINING} and not gc.isenabled():
+        gc.freeze()
+        gc.enable()
 
 
 async def _answer_who_waits() -> None:

@@ -1,4 +1,4 @@
-"""Whether a model works at all: it gives numbers, and for a known input what it must give."""
+"""Whether a model works at all: it runs, gives numbers, and for a known input what it must give."""
 
 from __future__ import annotations
 
@@ -21,6 +21,11 @@ if TYPE_CHECKING:
 
 class WrongResultError(WarmupError):
     """An inference gave something else than it must; nothing that this replica makes is right."""
+
+
+def attempt(role: str, engine: Engine, shape: tuple[int, ...]) -> None:
+    """Run a model on zeros of a shape; see `finite`."""
+    finite(role, engine.run(np.zeros(shape, np.float32)))
 
 
 def finite(name: str, outputs: Sequence[NDArray[np.float32]]) -> None:

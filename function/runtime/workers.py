@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ParamSpec, TypeVar
 from function.runtime.watch import Watch
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Callable
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -23,7 +23,6 @@ class Workers:
     """
 
     def __init__(self, count: int) -> None:
-        self.count = count
         self._pool = ThreadPoolExecutor(count, "work")
         self._watch = Watch()
 
@@ -40,10 +39,6 @@ class Workers:
                 return work(*args, **kwargs)
 
         return await asyncio.get_running_loop().run_in_executor(self._pool, job)
-
-    async def everywhere(self, work: Callable[[], Awaitable[None]]) -> None:
-        """Do the same as often as there are threads, at once."""
-        await asyncio.gather(*(work() for _ in range(self.count)))
 
     def close(self) -> None:
         """Drop what has not begun; what runs is not waited for."""

@@ -117,7 +117,7 @@ async def test_a_model_that_the_manifest_leaves_for_later_is_left(make, opener):
     await service.load(whole=False)
     await service.warm()
     assert states(service) == {"detect": "warmed", "identity": "waiting", "landmarks": "warmed"}
-    assert opener.runs == {("detect", (1, 3, 640, 640)): 2, ("landmarks", (1, 192, 192, 3)): 2}
+    assert opener.runs == {("detect", (1, 3, 640, 640)): 1, ("landmarks", (1, 192, 192, 3)): 1}
     await service.load(whole=True)
     assert not service.cold
 
@@ -139,20 +139,16 @@ async def test_a_model_that_cannot_be_loaded_is_a_503_and_the_next_request_tries
     assert opener.opened == {"detect": 1, "landmarks": 2}
 
 
-async def test_the_warm_up_runs_every_shape_and_then_swaps_on_every_worker(make, opener):
-    service = make(workers=3, swaps=2)
+async def test_the_warm_up_runs_every_shape_and_then_whole_swaps(make, opener):
+    service = make(swaps=2)
     await service.load()
-    threads = set()
-    opener.change["identity"] = lambda outputs: threads.add(threading.get_ident()) or outputs
     await service.warm()
-    swaps = 3 * 2
-    assert opener.runs["detect", (1, 3, 640, 640)] == 3
-    assert opener.runs["detect", (1, 3, 512, 512)] == swaps  # collins.jpg
-    assert opener.runs["identity", (1, 150, 150, 3)] == 3 + 3 * swaps  # both photos, and judging
-    assert len(threads) == 3
+    assert opener.runs["detect", (1, 3, 640, 640)] == 1
+    assert opener.runs["detect", (1, 3, 512, 512)] == 2  # collins.jpg
+    assert opener.runs["identity", (1, 150, 150, 3)] == 1 + 3 * 2  # both photos, and judging
     names = [span.name for span in service.timeline.spans]
     assert {f"load {role}" for role in ROLES} < set(names)
-    assert names[-2:] == ["warm swap", "warm swap"]
+    assert names[-1] == "warm swap"
     assert "warm detect 1×3×640×640" in names
 
 
@@ -181,9 +177,9 @@ async def test_the_batch_sizes_of_the_manifest_are_warmed_in_place_of_the_family
     service = make([replace(model, buckets=sizes.get(model.role, ())) for model in MODELS])
     await service.load()
     await service.warm()
-    assert opener.runs["detect", (1, 3, 640, 640)] == opener.runs["detect", (2, 3, 640, 640)] == 2
-    assert opener.runs["identity", (4, 150, 150, 3)] == 2
-    assert opener.runs["landmarks", (1, 192, 192, 3)] >= 2
+    assert opener.runs["detect", (1, 3, 640, 640)] == opener.runs["detect", (2, 3, 640, 640)] == 1
+    assert opener.runs["identity", (4, 150, 150, 3)] == 1
+    assert opener.runs["landmarks", (1, 192, 192, 3)] >= 1
     assert service.engines.shapes("identity") == [(4, 150, 150, 3)]
 
 
@@ -191,7 +187,7 @@ async def test_a_manifest_without_a_golden_pair_is_warmed_with_the_samples(make,
     service = make(expected=None)
     await service.load()
     await service.warm()
-    assert opener.runs["detect", (1, 3, 512, 512)] == 2
+    assert opener.runs["detect", (1, 3, 512, 512)] == 1
 
 
 async def test_a_beat_is_one_swap_and_counts_as_work(make, opener):

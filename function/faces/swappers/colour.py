@@ -73,7 +73,7 @@ class Light:
         As a share of the target's mean level.
         """
         rest = cv2.blur((warped - self.source) - (target - self.target), (3, 3))
-        return np.asarray(np.abs(rest).max(2) / self._level(), np.float32)
+        return np.asarray(_most(np.abs(rest)) / self._level(), np.float32)
 
     def correction(
         self,
@@ -126,7 +126,7 @@ def balance(
         return np.ones(3, np.float32)
     have, want = warped[where], target[where]
     gain = _ratio(want @ _LUMA, have @ _LUMA)
-    free = np.maximum(have, want).max(1) < CLIPPED
+    free = _most(np.maximum(have, want)) < CLIPPED
     if free.any():
         share = free.mean()
         weight = share / (share + _FREE) * (1 + _FREE)
@@ -154,7 +154,7 @@ def unclipped(
 
 def clipped(image: NDArray[np.float32]) -> NDArray[np.bool_]:
     """The cells in which a channel has reached white; bool [h, w] of float32 [h, w, 3] RGB."""
-    return np.asarray(image.max(2) > CLIPPED)
+    return np.asarray(_most(image) > CLIPPED)
 
 
 def overexposure(image: NDArray[np.float32], where: NDArray[np.bool_]) -> float:
@@ -165,6 +165,11 @@ def overexposure(image: NDArray[np.float32], where: NDArray[np.bool_]) -> float:
 def too_dark(image: NDArray[np.float32], where: NDArray[np.bool_]) -> bool:
     """Whether so few levels of the image float32 [h, w, 3] are used that it shows."""
     return bool(where.any() and (image[where] @ _LUMA).mean() < _DARK)
+
+
+def _most(image: NDArray[np.float32]) -> NDArray[np.float32]:
+    """The largest channel of [..., 3]; numpy's own is slow along so short an axis."""
+    return np.maximum(np.maximum(image[..., 0], image[..., 1]), image[..., 2])
 
 
 def _ratio(want: NDArray[np.float32], have: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _STRETCH = 2.6
 """A triangle stretched this much more than the usual one shows smears instead of skin."""
 _FAR = 1e5  # keeps fixed-point corners inside of an int32
-_BAND = 1 << 16  # pixels
+_BAND, _WHOLE = 1 << 16, 1 << 18  # pixels: of a band, of a region that is one band
 SHIFT = 4
 """Fractional bits of polygon corners handed to OpenCV."""
 
@@ -133,11 +133,13 @@ class Enlarged:
     def bands(self) -> Iterator[slice]:
         """The region's rows, from the top."""
         width, height = self._size
-        step = max(1, _BAND // width)
+        step = height if width * height <= _WHOLE else max(1, _BAND // width)
         return (slice(top, min(top + step, height)) for top in range(0, height, step))
 
     def __getitem__(self, rows: slice) -> NDArray[np.float32]:
         """Those rows, bilinearly: float32 [n, width] or [n, width, c]."""
+        if rows.stop - rows.start == self._size[1]:
+            return np.asarray(cv2.resize(self._wide, self._size), np.float32)
         last = len(self._wide) - 1
         scale = len(self._wide) / self._size[1]
         y = np.clip((np.arange(rows.start, rows.stop) + 0.5) * scale - 0.5, 0, last)

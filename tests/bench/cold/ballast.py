@@ -1,4 +1,4 @@
-"""The full-size set: the embedded models, each with a computed branch of random weights.
+"""The full-size set: the embedded models, each with a branch of random weights beside it.
 
 The branch is a chain of 3×3 convolutions, as most weights of face models are. It begins with the
 mean of the model's first output and is added to that output, scaled so that no bit changes: no

@@ -1,6 +1,7 @@
 """The floor: import what Ember imports, load the fastest way that is known, swap once, and say so.
 
-No port, no checks, no warm-up. The models load while the rest is imported.
+No port, no checks, no warm-up. The models load while the rest is
+imported.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ LIBRARIES = ("cv2", "PIL.Image", "aiohttp.web", "uvloop", "prometheus_client")
 
 def main() -> None:
     """Swap the sample photos."""
+    importlib.import_module("function.runtime.backends.optimised")
     with ThreadPoolExecutor(1) as pool:
         loading = pool.submit(swapping.fast)
         for library in LIBRARIES:

@@ -191,7 +191,7 @@ def test_a_process_heals_when_its_file_does(tmp_path):
         for file in embedded().parent.glob("*.onnx"):
             (tmp_path / file.name).write_bytes(file.read_bytes())
         eventually(lambda: ask(server).status == 200, 60)
-        assert phases(server) == ["starting", "loading", "warming", "ready"]
+        assert phases(server) == ["starting", "fetching", "loading", "warming", "ready"]
 
 
 def test_a_replica_whose_golden_result_is_another_never_becomes_ready(tmp_path):
@@ -199,7 +199,7 @@ def test_a_replica_whose_golden_result_is_another_never_becomes_ready(tmp_path):
     (tmp_path / "models.toml").write_text(
         embedded()
         .read_text()
-        .replace('file = "', f'file = "{embedded().parent}/')
+        .replace('uri = "', f'uri = "{embedded().parent}/')
         .replace("../samples", str(embedded().parent.parent / "samples"))
     )
     with started(manifest=tmp_path / "models.toml") as server:

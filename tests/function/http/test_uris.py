@@ -100,15 +100,15 @@ async def test_a_long_uri_takes_little_more_memory_than_itself(head, unit):
 @pytest.mark.parametrize(("head", "unit"), LONG)
 async def test_a_long_uri_takes_time_in_proportion_to_its_length(head, unit):
     async def best_of_three(size):
-        times = []
+        times, uri = [], head + unit * (size // len(unit)) + "!"
         for _ in range(3):
             began = time.perf_counter()
-            await refused(head + unit * (size // len(unit)) + "!")
+            await refused(uri)
             times.append(time.perf_counter() - began)
         return min(times)
 
     # a floor, as what takes no time at all has no ratio; quadratic would be 64 times
-    assert await best_of_three(16 * 1024**2) < 24 * await best_of_three(2 * 1024**2) + 0.02
+    assert await best_of_three(16 * 1024**2) < 24 * await best_of_three(2 * 1024**2) + 0.05
 
 
 async def test_base64_of_any_length_may_have_its_letters_escaped():

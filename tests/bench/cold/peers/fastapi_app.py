@@ -1,6 +1,6 @@
 """FastAPI: a singleton that the first call makes."""
 
-from functools import lru_cache
+from functools import cache
 
 from fastapi import FastAPI
 from pydantic import BaseModel
@@ -8,16 +8,12 @@ from pydantic import BaseModel
 from tests.bench.cold.swapping import Swap
 
 app = FastAPI()
+swapping = cache(Swap)
 
 
 class Photos(BaseModel):
     source: str
     target: str
-
-
-@lru_cache(maxsize=1)
-def swapping():
-    return Swap()
 
 
 @app.get("/healthz")

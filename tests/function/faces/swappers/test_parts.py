@@ -80,13 +80,13 @@ def test_a_warp_onto_itself_changes_nothing(collins, studio, topology):
 
 
 @pytest.mark.parametrize("shape", [(9, 7), (40, 31, 3), (1, 1, 2), (64, 2)])
-@pytest.mark.parametrize("size", [(700, 900), (31, 40), (1, 1), (66_000, 3)])
+@pytest.mark.parametrize("size", [(700, 900), (31, 40), (1, 1), (90_000, 3)])
 def test_a_part_enlarged_in_bands_is_the_part_enlarged(shape, size):
     part = np.random.default_rng(2).uniform(0, 255, shape).astype(np.float32)
     enlarged = Enlarged(part, size)
     bands = list(enlarged.bands())
     whole = np.concatenate([enlarged[rows] for rows in bands])
-    assert len(bands) > 1 or size[0] * size[1] < 70_000
+    assert len(bands) > 1 or size[0] * size[1] < 190_000
     np.testing.assert_allclose(whole, cv2.resize(part, size).reshape(whole.shape), atol=0.02)
 
 
