@@ -42,6 +42,7 @@ def service(settings: Settings, timeline: Timeline | None = None) -> Service:
             backends=settings.backends,
             allow_degraded=settings.allow_degraded,
             fetch=Stocked(settings).fetch,
+            variant=settings.variant,
             store=settings.store or default_root(),
         ),
         swaps=settings.warmup_requests,

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from function.faces import models
 from function.runtime.engine import PROVIDERS
 from function.runtime.slot import Slot, State
+from warmup.manifest import narrowed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Awaitable, Callable, Iterable, Sequence
     from concurrent.futures import Future
     from pathlib import Path
 
@@ -36,6 +37,7 @@ class Supply:
         allow_degraded: whether they may run on another than the first.
         store: where optimised graphs are kept; None for nowhere.
         fetch: None when every file is here.
+        variant: the name of the variants that are loaded first, where models have them.
         open: loads one model; see `models.open_engine`.
     """
 
@@ -44,6 +46,7 @@ class Supply:
     allow_degraded: bool = False
     store: Path | None = None
     fetch: Fetch | None = None
+    variant: str | None = None
     open: Callable[..., Engine] = models.open_engine
 
 
@@ -55,18 +58,29 @@ class Engines:
         supply: how they are come by.
         timeline: gets a span for each loading.
 
+    Attributes:
+        slots: by role; an upgrade gives new slots to the roles that it changes.
+        lesser: the roles whose models are variants; the full models are still to come.
+
     Raises:
         ManifestError: the manifest has not what is needed.
     """
 
     def __init__(self, manifest: Sequence[Model], supply: Supply, timeline: Timeline) -> None:
         models.check(manifest)
-        self._models = {model.role: model for model in manifest}
+        chosen = narrowed(manifest, supply.variant)
+        self._full = [replace(model, variants=()) for model in chosen]
+        self._models = {
+            model.role: replace(model, file=(*model.variants, model.file)[0], variants=())
+            for model in chosen
+        }
+        self.lesser = frozenset(model.role for model in chosen if model.variants)
         self._supply = supply
         self._timeline = timeline
         self._pool = ThreadPoolExecutor(len(manifest), "load")
         self._fetching: dict[str, Progress] = {}
         self._fetch_job: Future[Sequence[Model]] | None = None
+        self._coming: dict[str, Slot] = {}
         self.slots = {role: Slot(partial(self._open, role), self._pool) for role in self._models}
 
     @property
@@ -83,7 +97,8 @@ class Engines:
     def busy(self) -> bool:
         """Whether a thread fetches or loads, be it for nobody."""
         fetches = self._fetch_job is not None and self._fetch_job.running()
-        return fetches or any(slot.state is State.LOADING for slot in self.slots.values())
+        slots = [*self.slots.values(), *self._coming.values()]
+        return fetches or any(slot.state is State.LOADING for slot in slots)
 
     @property
     def providers(self) -> dict[str, str]:
@@ -100,13 +115,13 @@ class Engines:
         """The models in their roles; heavy to import."""
         return models.build(list(self._models.values()), self.slots)
 
-    def shapes(self) -> list[tuple[str, tuple[int, ...]]]:
-        """Each model that is loaded with each shape that a warm-up has to run."""
+    def shapes(self, role: str) -> list[tuple[int, ...]]:
+        """Each shape of a model that a warm-up has to run."""
+        model = self._models[role]
         return [
-            (role, shape)
-            for role, model in self._models.items()
-            if self.slots[role].loaded
+            (size, *shape[1:])
             for shape in models.FAMILIES[role, model.family].shapes
+            for size in model.buckets or shape[:1]
         ]
 
     def facts(self) -> dict[str, dict[str, Any]]:
@@ -115,18 +130,16 @@ class Engines:
             role: {
                 "state": str(slot.state),
                 "provider": slot.provider or None,
+                "variant": self._supply.variant if role in self.lesser else None,
                 "fetch": self._fetching[role].facts() if role in self._fetching else None,
             }
             for role, slot in self.slots.items()
         }
 
     async def fetch(self) -> None:
-        """Get the models' files."""
-        if self._supply.fetch:
-            work = partial(self._supply.fetch, list(self._models.values()), self._on_fetching)
-            self._fetch_job = self._pool.submit(work)
-            found = await asyncio.wrap_future(self._fetch_job)
-            self._models = {model.role: model for model in found}
+        """Get the models' files; those of variants, where these are loaded first."""
+        found = await self._fetch(list(self._models.values()))
+        self._models = {model.role: model for model in found}
 
     async def load(self, *, whole: bool) -> None:
         """Load the models that are not loaded yet, at the same time.
@@ -147,19 +160,63 @@ class Engines:
             if isinstance(result, BaseException):
                 raise result
 
+    async def upgrade(self, prove: Callable[[str, Engine], Awaitable[None]]) -> None:
+        """Replace all variants by the full models at once, when each of these has proved right.
+
+        A variant that nobody has loaded never will be: its role opens the full model instead.
+
+        Args:
+            prove: runs the model of a role; raises when it cannot be used, and the variants stay.
+
+        Raises:
+            Exception: what fetching, loading or proving raised.
+        """
+        full = {model.role: model for model in await self._fetch(self._full)}
+        cold = {
+            role for role in self.lesser if self.slots[role].state in (State.WAITING, State.FAILED)
+        }
+        self._models |= {role: full[role] for role in cold}
+        self.lesser -= cold
+        try:
+            for role in self.lesser:
+                await self.slots[role].load()
+                self._coming[role] = slot = Slot(partial(self._opened, full[role]), self._pool)
+                await slot.load()
+                await prove(role, slot)
+            self._models, self.lesser = full, frozenset()
+            self.slots = self.slots | self._coming
+        finally:  # one that nobody waits for any more still keeps a thread busy
+            loading = (item for item in self._coming.items() if item[1].state is State.LOADING)
+            self._coming = dict(loading)
+
     def close(self) -> None:
         """Load nothing more; what is being loaded is not waited for."""
         self._pool.shutdown(wait=False, cancel_futures=True)
 
+    async def _fetch(self, wanted: Sequence[Model]) -> Sequence[Model]:
+        if self._supply.fetch is None:
+            return wanted
+        self._fetch_job = self._pool.submit(self._supply.fetch, wanted, self._on_fetching)
+        return await asyncio.wrap_future(self._fetch_job)
+
     def _open(self, role: str) -> Engine:
+        return self._opened(self._models[role])
+
+    def _opened(self, model: Model) -> Engine:
         supply = self._supply
-        with self._timeline.span(f"load {role}"):
-            return supply.open(
-                self._models[role],
+        with self._timeline.span(f"load {model.role}"):
+            engine = supply.open(
+                model,
                 backends=supply.backends,
                 allow_degraded=supply.allow_degraded,
                 store=supply.store,
             )
+        if model.golden:
+            from function.runtime import sanity
+
+            with self._timeline.span(f"check {model.role}"):
+                sanity.known(model.file.name, engine, model.golden)
+        return engine
 
     def _on_fetching(self, progress: Progress) -> None:
-        self._fetching[progress.name] = progress
+        self._fetching[progress.name.partition("/")[0]] = progress  # a variant's is role/variant

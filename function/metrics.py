@@ -19,7 +19,6 @@ from warmup.phase import Phase
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from function.runtime.slot import Slot
     from function.service import Service
     from warmup.replica import Replica
 
@@ -93,8 +92,8 @@ class Metrics:
         degraded = self._gauge(
             "ember_degraded", "1 if the model runs on something else than was wanted.", "role"
         )
-        for role, slot in service.engines.slots.items():
-            loads.labels(role).set_function(partial(_load_s, slot))
+        for role in service.engines.slots:
+            loads.labels(role).set_function(partial(_load_s, service, role))
             degraded.labels(role).set_function(partial(_degraded, service, role))
         self._heartbeat_seconds = self._histogram(
             "ember_heartbeat_seconds", "Swaps that an idle replica made to stay warm."
@@ -176,8 +175,9 @@ def _is(replica: Replica, phase: Phase) -> float:
     return float(replica.phase is phase)
 
 
-def _load_s(slot: Slot) -> float:
-    return math.nan if slot.load_s is None else slot.load_s
+def _load_s(service: Service, role: str) -> float:
+    load_s = service.engines.slots[role].load_s  # an upgrade changes the slot
+    return math.nan if load_s is None else load_s
 
 
 def _degraded(service: Service, role: str) -> float:

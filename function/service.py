@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Collection, Sequence
 
     from function.orders import FoundFaces, SwapResult
+    from function.runtime.engine import Engine
     from function.work import Work
     from warmup.golden import Golden
     from warmup.manifest import Model
@@ -87,6 +88,11 @@ class Service:
         """Whether a request may have to wait for a model to be loaded."""
         return self.engines.cold
 
+    @property
+    def lesser(self) -> bool:
+        """Whether a model is a variant, so that there is something to upgrade."""
+        return bool(self.engines.lesser)
+
     async def fetch(self) -> None:
         """Get the models' files."""
         await self.engines.fetch()
@@ -105,12 +111,24 @@ class Service:
         Raises:
             WrongResultError: a result is not what it must be.
         """
-        await asyncio.gather(
-            self._ready_work(), *(self._attempt(*each) for each in self.engines.shapes())
-        )
+        slots = self.engines.slots.items()
+        loaded = (self._exercise(role, slot) for role, slot in slots if slot.loaded)
+        await asyncio.gather(self._ready_work(), *loaded)
         if not self.cold:
             with self.timeline.span("warm swap"):
                 await asyncio.gather(*(self.beat() for _ in range(self._swaps)))
+
+    async def upgrade(self) -> None:
+        """Replace the variants by the full models, once these are found right.
+
+        What a request has begun on a variant ends there. When it fails, the variants stay.
+
+        Raises:
+            Exception: what fetching, loading or running a full model raised.
+        """
+        await self.engines.upgrade(self._exercise)
+        self._work = None
+        await self._ready_work()
 
     async def beat(self) -> None:
         """A sign of life: swap the expected pair, or the sample photos, as a request would.
@@ -176,12 +194,13 @@ class Service:
         async with self._place(trace, self.engines.slots) as work:
             return await work.swap(order, trace)
 
-    async def _attempt(self, role: str, shape: tuple[int, ...]) -> None:
-        """Run one model for the first time."""
+    async def _exercise(self, role: str, engine: Engine) -> None:
+        """Run every shape of one model for the first time."""
         from function.runtime.sanity import attempt
 
-        with self.timeline.span(f"warm {role} {'×'.join(map(str, shape))}"):
-            await self._workers.run(attempt, role, self.engines.slots[role], shape)
+        for shape in self.engines.shapes(role):
+            with self.timeline.span(f"warm {role} {'×'.join(map(str, shape))}"):
+                await self._workers.run(attempt, role, engine, shape)
 
     @asynccontextmanager
     async def _place(self, trace: Trace, roles: Collection[str]) -> AsyncIterator[Work]:

@@ -46,7 +46,8 @@ class Work:
     """Finds and swaps faces over engines that are loaded.
 
     Args:
-        engines: what the models run on.
+        engines: what the models run on. It stays with the slots that they have now, so that no
+            request mixes what two graphs of one model give.
         workers: where everything that takes time is done.
         max_pixels: the largest image that is decoded.
     """

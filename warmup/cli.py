@@ -32,12 +32,14 @@ _FILE = click.argument("file", required=False, type=click.Path(path_type=Path))
 def prefetch(embedded: Path | None) -> None:
     """Bring every model of the manifest into the store, proven.
 
+    Of variants only those that EMBER_VARIANT names are brought as well.
+
     On a terminal it shows bars, elsewhere it writes a line of JSON for every step. What has been
     fetched when it is interrupted is kept. Exit codes: 65 damaged, 69 unavailable, 74 the store,
     78 the settings or the manifest.
     """
     settings = load(os.environ)
-    models = _models(None, settings, embedded)
+    models = manifest.narrowed(_models(None, settings, embedded), settings.variant)
     from warmup.prefetch import prefetch as bring
 
     with _reporting() as report, _stopping() as stop:
@@ -94,12 +96,13 @@ def ls(embedded: Path | None, file: Path | None) -> None:
 @_FILE
 @click.pass_obj
 def verify(embedded: Path | None, file: Path | None) -> None:
-    """Hash every file of the manifest that is here, whatever was found before."""
+    """Hash every file that `ember prefetch` brings, whatever was found before."""
     from warmup.prefetch import open_store
 
     settings = load(os.environ)
     store = open_store(settings)
-    files = [one for model in _models(file, settings, embedded) for one in model.files]
+    found = manifest.narrowed(_models(file, settings, embedded), settings.variant)
+    files = [one for model in found for one in model.files]
     bad = 0
     for one in files:
         try:

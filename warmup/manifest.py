@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -18,6 +18,7 @@ from warmup.licence import permissive
 from warmup.table import Table
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
 SCHEMES = ("gs", "https", "http", "file")
@@ -101,6 +102,29 @@ def read(path: Path) -> tuple[Model, ...]:
     if whole.problems:
         raise ManifestError(*whole.problems)
     return tuple(models)
+
+
+def narrowed(models: Sequence[Model], variant: str | None) -> tuple[Model, ...]:
+    """The models with no other variants than those of one name.
+
+    Args:
+        models: some may have no such variant.
+        variant: its name, as `EMBER_VARIANT` gives it; None for no variants.
+
+    Raises:
+        ManifestError: no model has it.
+    """
+    kept = tuple(
+        replace(
+            model,
+            variants=tuple(one for one in model.variants if one.name == f"{model.role}/{variant}"),
+        )
+        for model in models
+    )
+    if variant is not None and not any(model.variants for model in kept):
+        known = ", ".join(one.name for model in models for one in model.variants) or "none"
+        raise ManifestError(f"EMBER_VARIANT is {variant}, which no model has; there are: {known}")
+    return kept
 
 
 def _model(table: Table, manifest: Path) -> Model:

@@ -67,7 +67,7 @@ def prefetch(
     time is waited for. A damaged file in the store is fetched anew.
 
     Args:
-        models: their graphs and all variants.
+        models: their graphs, and whatever variants they have; see `manifest.narrowed`.
         settings: store, offline, and how to fetch.
         report: called with what has changed, in this thread or others, a few times a second.
         stop: end early when it is set.

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from warmup import variables
-from warmup.variables import amount, file, folder, seconds, switch, variable, whole
+from warmup.variables import amount, file, folder, seconds, switch, text, variable, whole
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,6 +25,13 @@ class WarmupSettings:
         file(),
         "The `models.toml` that lists the models to load.",
         shown_default="the embedded set",
+    )
+    variant: str | None = variable(
+        None,
+        text(),
+        "With which variant of its models a replica becomes ready; the full models replace it"
+        " behind.",
+        shown_default="none",
     )
     store: Path | None = variable(
         None,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from function.assemble import service
@@ -16,12 +17,12 @@ if TYPE_CHECKING:
 
 @asynccontextmanager
 async def opened(settings: Settings) -> AsyncIterator[Service]:
-    """A service that can work, but is not warm: that pays only for a server.
+    """A service that can work, but is neither warm nor on variants: that pays only for a server.
 
     Raises:
         WarmupError: the models cannot be loaded.
     """
-    ready = service(settings)
+    ready = service(replace(settings, variant=None))
     try:
         await ready.load()
         yield ready

@@ -97,6 +97,7 @@ def components() -> Schema:
                 "additionalProperties": _object(
                     state={"type": "string", "enum": [str(state) for state in State]},
                     provider=_or_null(_string("What really executes it.")),
+                    variant=_or_null(_string("The variant that stands in for the full model.")),
                     fetch={
                         "description": "How far its file is.",
                         "type": ["object", "null"],

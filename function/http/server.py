@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from function.exits import Exit
 from function.runtime import memory
-from warmup import heartbeat
+from warmup import heartbeat, upgrade
 from warmup.phase import Phase
 from warmup.replica import Replica
 from warmup.retry import Retry
@@ -90,6 +90,7 @@ async def _serve(settings: Settings) -> tuple[int, bool]:
             heartbeat.keep(service, replica, settings.heartbeat_s, app[METRICS].beat)
             if settings.heartbeat_s
             else None,
+            upgrade.follow(service, replica) if service.lesser else None,
         ):
             await _answer_who_waits()
             replica.start()

@@ -172,6 +172,17 @@ async def test_a_wrong_model_fails_the_warm_up(make, opener, role, change, told)
     await service.warm()
 
 
+async def test_the_batch_sizes_of_the_manifest_are_warmed_in_place_of_the_familys(make, opener):
+    sizes = {"detect": (1, 2), "identity": (4,)}
+    service = make([replace(model, buckets=sizes.get(model.role, ())) for model in MODELS])
+    await service.load()
+    await service.warm()
+    assert opener.runs["detect", (1, 3, 640, 640)] == opener.runs["detect", (2, 3, 640, 640)] == 1
+    assert opener.runs["identity", (4, 150, 150, 3)] == 1
+    assert opener.runs["landmarks", (1, 192, 192, 3)] >= 1
+    assert service.engines.shapes("identity") == [(4, 150, 150, 3)]
+
+
 async def test_a_manifest_without_a_golden_pair_is_warmed_with_the_samples(make, opener):
     service = make(expected=None)
     await service.load()
@@ -253,6 +264,7 @@ async def test_models_are_where_the_fetch_says_and_its_progress_is_told(make, op
     assert told["detect"] == {
         "state": "waiting",
         "provider": None,
+        "variant": None,
         "fetch": {"done": 4, "size": 10},
     }
     assert told["identity"]["fetch"] is None

@@ -80,6 +80,22 @@ class TestPrefetch:
         assert "3 files are here and proven" in done.stderr
         assert not (tmp_path / "store").exists()
 
+    @pytest.mark.parametrize(("variant", "brought"), [({}, [0]), ({"EMBER_VARIANT": "b"}, [0, 2])])
+    def test_of_variants_only_the_named_one_comes(self, ember, site, tmp_path, variant, brought):
+        contents = [content_of(1000, seed) for seed in range(3)]
+        found = [file_of(content, site.put(content)) for content in contents]
+        facts = [f'uri = "{f.uri}"\nsize = {f.size}\nsha256 = "{f.sha256}"\n' for f in found]
+        entry = f'[[model]]\nrole = "m"\nfamily = "f"\nlicence = "MIT"\n{facts[0]}'
+        for name, of in zip("ab", facts[1:], strict=True):
+            entry += f'[[model.variants]]\nname = "{name}"\n{of}'
+        (tmp_path / "models.toml").write_text(entry)
+        environ = {"EMBER_MANIFEST": str(tmp_path / "models.toml")} | variant
+        assert ember("prefetch", **environ).returncode == 0
+        stored = {path.name for path in (tmp_path / "store" / "sha256").iterdir()}
+        assert stored == {found[number].sha256 for number in brought}
+        assert ember("models", "verify", **environ).returncode == 0
+        assert ember("prefetch", **environ | {"EMBER_VARIANT": "c"}).returncode == Exit.CONFIG
+
     def test_it_fetches_and_says_so_in_lines_of_json(self, ember, site, write, tmp_path):
         done = ember("prefetch", EMBER_MANIFEST=write(site.put(CONTENT)))
         assert done.returncode == 0, done.stderr

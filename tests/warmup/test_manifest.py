@@ -10,7 +10,7 @@ import pytest
 
 from warmup.failures import DamagedError, ManifestError
 from warmup.licence import permissive
-from warmup.manifest import read
+from warmup.manifest import narrowed, read
 
 EMBEDDED = Path(str(files("function") / "models" / "models.toml"))
 SHA256 = hashlib.sha256(b"bytes").hexdigest()
@@ -150,6 +150,40 @@ def test_variants_need_names_of_their_own(tmp_path):
     variant = f'{{name="small", uri="gs://b/s", size=3, sha256="{SHA256}"}}'
     (problem,) = problems(tmp_path, entry(variants=f"[{variant}, {variant}]"))
     assert "two variants have the same name" in problem
+
+
+class TestNarrowed:
+    @pytest.fixture
+    def models(self, tmp_path):
+        def variants(*names):
+            tables = [f'{{name="{n}", uri="gs://b/{n}", size=3, sha256="{SHA256}"}}' for n in names]
+            return f"[{', '.join(tables)}]"
+
+        return read(
+            write(
+                tmp_path,
+                entry(variants=variants("small", "tiny")),
+                entry(role='"identity"', variants=variants("tiny")),
+                entry(role='"landmarks"'),
+            )
+        )
+
+    @pytest.mark.parametrize(
+        ("variant", "left"),
+        [
+            (None, []),
+            ("small", ["detect/small"]),
+            ("tiny", ["detect/tiny", "identity/tiny"]),
+        ],
+    )
+    def test_only_the_variants_of_that_name_are_left(self, models, variant, left):
+        kept = narrowed(models, variant)
+        assert [one.name for model in kept for one in model.variants] == left
+        assert [model.file for model in kept] == [model.file for model in models]
+
+    def test_a_name_that_no_model_has_is_told_with_those_that_there_are(self, models):
+        with pytest.raises(ManifestError, match=r"EMBER_VARIANT is big.*detect/small, detect/tiny"):
+            narrowed(models, "big")
 
 
 class TestLicences:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import io
 import threading
 from collections import Counter
@@ -15,6 +16,7 @@ from PIL import Image
 from function.assemble import embedded
 from function.faces import models
 from tests.running import running
+from tests.warmup.hostile import hostile
 from warmup.retry import Retry
 
 from .live import COLLINS, HOPPER, SOURCE, TARGET, Live
@@ -395,3 +397,39 @@ async def test_cancelled_waits_for_a_model_leave_no_trace(caplog):
     await service.faces(Upload(COLLINS, "image"), Trace())
     assert opener.opened == {"detect": 1, "landmarks": 1}
     service.close()
+
+
+def test_a_process_is_ready_on_a_variant_while_the_full_model_is_still_on_its_way(tmp_path):
+    """The embedded identity is the variant; the full model comes over HTTP when we let it."""
+    text = embedded().read_text().partition("[golden]")
+    entries = "[[model]]" + text[2].partition("[[model]]")[2]
+    entries = entries.replace('uri = "', f'uri = "{embedded().parent.as_uri()}/')
+    graph = (embedded().parent / "face_identity_128.onnx").read_bytes()
+    of_graph = f'size = {len(graph)}\nsha256 = "{hashlib.sha256(graph).hexdigest()}"\n'
+    full = graph + b"\x9a\x06\x00"  # one more field of the protobuf, which is passed over
+    go = threading.Event()
+
+    def behave(request):
+        assert go.wait(60)
+        request.answer(full)
+
+    with hostile() as site:
+        before, _, _ = entries.partition('[[model]]\nrole = "identity"')
+        manifest = tmp_path / "models.toml"
+        manifest.write_text(
+            f'{before}[[model]]\nrole = "identity"\nfamily = "face_identity_128"\n'
+            f'licence = "MIT"\nuri = "{site.put(full, behave)}"\nsize = {len(full)}\n'
+            f'sha256 = "{hashlib.sha256(full).hexdigest()}"\n'
+            f'[[model.variants]]\nname = "small"\n{of_graph}'
+            f'uri = "{embedded().parent.as_uri()}/face_identity_128.onnx"\n'
+        )
+        environ = {"EMBER_MANIFEST": str(manifest), "EMBER_STORE": str(tmp_path / "store")}
+        with running(EMBER_VARIANT="small", **environ) as server:
+            ready = ask(server).json
+            assert ready["models"]["identity"]["variant"] == "small"
+            assert ready["models"]["detect"]["variant"] is None
+            go.set()
+            eventually(lambda: ask(server).json["models"]["identity"]["variant"] is None)
+            eventually(lambda: "the full models serve" in server.log.read_text())
+            assert ask(server).status == 200
+            assert phases(server).count("ready") == 1

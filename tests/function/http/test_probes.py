@@ -20,7 +20,7 @@ def test_a_replica_that_is_not_ready_is_alive_and_says_what_it_waits_for(cold):
     assert (answer.status, answer.headers["Retry-After"]) == (503, "1")
     told = answer.json
     assert (told["ready"], told["cold"], told["phase"]) == (False, True, "starting")
-    waiting = {"state": "waiting", "provider": None, "fetch": None}
+    waiting = {"state": "waiting", "provider": None, "variant": None, "fetch": None}
     assert told["models"] == dict.fromkeys(("detect", "landmarks", "identity"), waiting)
     assert told["waiting_for"]
 
@@ -45,6 +45,7 @@ def test_warm_up_by_request_brings_the_replica_to_ready_once(cold):
     for told in models.values():
         assert (told["state"], told["provider"]) == ("warmed", "CPUExecutionProvider")
         assert told["fetch"]["state"] == "ready"
+        assert told["variant"] is None
     assert (answer.json["cold"], answer.json["degraded"]) == (False, [])
     assert cold.form("/v1/faces", ("image", COLLINS)).status == 200
 
