@@ -25,7 +25,7 @@ FILES = ("graph.onnx", "weights.bin")
 @pytest.fixture
 def kept(tmp_path):
     """An entry that was made."""
-    entry = Optimised.of(tmp_path, MODEL.sha256)
+    entry = Optimised.of(tmp_path, MODEL.file.sha256)
     make(entry)
     return entry
 
@@ -44,7 +44,7 @@ def entries(entry):
 
 
 def test_there_is_nothing_to_load_at_first(tmp_path):
-    assert Optimised.of(tmp_path, MODEL.sha256).load(1) is None
+    assert Optimised.of(tmp_path, MODEL.file.sha256).load(1) is None
 
 
 def test_a_kept_graph_gives_what_the_model_gives(kept):
@@ -114,26 +114,26 @@ def test_an_entry_that_was_copied_is_hashed_once(kept, tmp_path, monkeypatch):
 
 
 def test_another_runtime_or_cpu_has_an_entry_of_its_own(tmp_path, monkeypatch):
-    names = {Optimised.of(tmp_path, MODEL.sha256).folder.name}
+    names = {Optimised.of(tmp_path, MODEL.file.sha256).folder.name}
     with monkeypatch.context() as patch:
         patch.setattr(optimised, "VERSION", "0.0")
-        names.add(Optimised.of(tmp_path, MODEL.sha256).folder.name)
+        names.add(Optimised.of(tmp_path, MODEL.file.sha256).folder.name)
     with monkeypatch.context() as patch:
         patch.setattr(optimised, "_cpu_features", lambda: "abacus")
-        names.add(Optimised.of(tmp_path, MODEL.sha256).folder.name)
+        names.add(Optimised.of(tmp_path, MODEL.file.sha256).folder.name)
     names.add(Optimised.of(tmp_path, "0" * 64).folder.name)
     assert len(names) == 4
 
 
 def test_without_a_store_that_can_be_written_the_model_is_just_loaded(tmp_path):
     (tmp_path / "file").write_text("")
-    entry = Optimised.of(tmp_path / "file", MODEL.sha256)
+    entry = Optimised.of(tmp_path / "file", MODEL.file.sha256)
     assert entry.load(1) is None
     assert make(entry).run(BATCH)
 
 
 def test_a_disk_that_is_full_leaves_nothing_behind(tmp_path, monkeypatch):
-    entry = Optimised.of(tmp_path, MODEL.sha256)
+    entry = Optimised.of(tmp_path, MODEL.file.sha256)
 
     def full(fd):
         raise OSError(28, "No space left on device")
@@ -144,7 +144,7 @@ def test_a_disk_that_is_full_leaves_nothing_behind(tmp_path, monkeypatch):
 
 
 def test_two_that_make_the_same_entry_leave_one(tmp_path):
-    entry = Optimised.of(tmp_path, MODEL.sha256)
+    entry = Optimised.of(tmp_path, MODEL.file.sha256)
     engines = [entry.make(MODEL.path, 1) for _ in range(2)]
     make(entry)
     assert all(engine.run(BATCH) for engine in engines)
