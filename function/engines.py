@@ -174,6 +174,7 @@ class Engines:
                 backends=supply.backends,
                 allow_degraded=supply.allow_degraded,
                 store=supply.store,
+                timeline=self._timeline,
             )
 
     def _on_fetching(self, progress: Fetching) -> None:

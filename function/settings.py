@@ -14,6 +14,7 @@ from function.variables import (
     choice,
     file,
     folder,
+    moment,
     part_or_amount,
     seconds,
     switch,
@@ -25,6 +26,7 @@ from function.variables import (
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from datetime import datetime
     from pathlib import Path
 
 
@@ -136,6 +138,18 @@ class Settings:
         25.0,
         seconds(0, 3600),
         "How long the requests in work may then take to end.",
+    )
+    pod_created: datetime | None = variable(
+        None,
+        moment(),
+        "When the platform made the pod; the timeline of the start then begins there.",
+        shown_default="unknown",
+    )
+    pod_scheduled: datetime | None = variable(
+        None,
+        moment(),
+        "When the platform had found a node for the pod.",
+        shown_default="unknown",
     )
     log_format: str = variable(
         "auto",

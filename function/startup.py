@@ -18,6 +18,7 @@ from function.exits import Exit
 from function.settings import load
 from function.variables import SettingsError
 from warmup.manifest import ManifestError
+from warmup.timeline import Timeline
 
 _ADVICE = {
     errno.EADDRINUSE: "Stop what uses it, or choose another with EMBER_PORT.",
@@ -36,6 +37,8 @@ def run() -> int:
     """
     # While everything is imported there is no garbage, and looking for it takes a tenth of that.
     gc.disable()
+    timeline = Timeline()
+    timeline.add("interpreter", 0, timeline.now())
     # Until the server minds its signals: as PID 1 of a container, a process ignores SIGTERM.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     try:
@@ -51,7 +54,7 @@ def run() -> int:
     from function.http.server import serve
 
     try:
-        return serve(settings)
+        return serve(settings, timeline)
     except ManifestError as error:
         return _refuse(str(error), Exit.CONFIG)
     except Exception:

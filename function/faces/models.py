@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from function.faces.search import Search
     from function.runtime.engine import Engine
     from warmup.manifest import Model
+    from warmup.timeline import Timeline
 
 log = logging.getLogger("ember.models")
 
@@ -127,6 +129,7 @@ def open_engine(
     backends: Sequence[str] = ("cpu",),
     allow_degraded: bool = False,
     store: Path | None = None,
+    timeline: Timeline | None = None,
 ) -> Engine:
     """Verify and load one model.
 
@@ -135,7 +138,9 @@ def open_engine(
         threads: threads of one inference.
         backends: what it may run on, the most wanted first.
         allow_degraded: whether it may run on another than the first.
-        store: where optimised graphs for the CPU are kept.
+        store: where optimised graphs for the CPU are kept; a file that one was made from
+            is verified again only when it has changed.
+        timeline: gets a span where something is verified.
 
     Raises:
         ManifestError: the file is damaged.
@@ -146,11 +151,10 @@ def open_engine(
 
     if store and backends[0] == "cpu":
         kept = Optimised.of(store, model.sha256)
-        if engine := kept.load(threads):
-            return engine
-        model.verify()
-        return kept.make(model.path, threads)
-    model.verify()
+        if not kept.made_from(model.path):
+            _verify(model, timeline)
+        return kept.load(threads) or kept.make(model.path, threads)
+    _verify(model, timeline)
     engine = OnnxEngine(model.path, threads, backends)
     if engine.provider != (wanted := PROVIDERS[backends[0]]):
         said = f"{model.role} runs on {engine.provider}, not on {wanted}"
@@ -166,3 +170,8 @@ def load(manifest: Sequence[Model], threads: int = 1, store: Path | None = None)
     with ThreadPoolExecutor(len(manifest), "load") as pool:
         engines = pool.map(partial(open_engine, threads=threads, store=store), manifest)
         return build(manifest, dict(zip((model.role for model in manifest), engines, strict=True)))
+
+
+def _verify(model: Model, timeline: Timeline | None) -> None:
+    with timeline.span(f"verify {model.role}") if timeline else nullcontext():
+        model.verify()

@@ -56,6 +56,13 @@ class Optimised:
         kind = hashlib.sha256(facts.encode()).hexdigest()[:16]
         return cls(store / "optimised" / f"{sha256}-{kind}")
 
+    def made_from(self, path: Path) -> bool:
+        """Whether it was made from this very file, which was verified then and is as it was."""
+        with suppress(OSError, ValueError, KeyError, TypeError):
+            proof = json.loads((self.folder / _PROOF).read_bytes())
+            return bool(proof["source"] == _stamp(path.stat()))
+        return False
+
     def load(self, threads: int) -> OnnxEngine | None:
         """An engine on the kept graph; None when there is none, or it is of no use."""
         if not self._sound():
@@ -91,7 +98,7 @@ class Optimised:
             shutil.rmtree(draft, ignore_errors=True)
             log.warning("no optimised graph can be kept", extra=self._facts(error))
             return OnnxEngine(path, threads)
-        threading.Thread(target=self._commit, args=(draft,), name="keep").start()
+        threading.Thread(target=self._commit, args=(draft, path), name="keep").start()
         return engine
 
     def _sound(self) -> bool:
@@ -104,13 +111,10 @@ class Optimised:
             return self._drop()
 
     def _matches(self, proof: dict[str, Any]) -> bool:
-        """Whether both files have their size, and their digest if they were touched since."""
+        """Whether both files are untouched, or have their digest nevertheless."""
         stamps = {}
         for name in (_GRAPH, _WEIGHTS):
             found = (self.folder / name).stat()
-            # A file that became shorter would end the process when its pages are read.
-            if found.st_size != proof[name]["size"]:
-                return False
             if _stamp(found) != proof[name]["stamp"]:
                 if _digest(self.folder / name) != proof[name]["sha256"]:
                     return False
@@ -120,16 +124,16 @@ class Optimised:
                 _write(self.folder / _PROOF, proof | stamps)
         return True
 
-    def _commit(self, draft: Path) -> None:
+    def _commit(self, draft: Path, source: Path) -> None:
         """Give a draft its name when all of it is on the disk."""
         try:
-            proof = {}
+            proof: dict[str, Any] = {"source": _stamp(source.stat())}
             for name in (_GRAPH, _WEIGHTS):
                 (draft / name).touch()  # a graph without large weights has no second file
                 _sync(draft / name)
                 found = (draft / name).stat()
                 digest = _digest(draft / name)
-                proof[name] = {"size": found.st_size, "sha256": digest, "stamp": _stamp(found)}
+                proof[name] = {"stamp": _stamp(found), "sha256": digest}
             _write(draft / _PROOF, proof)
             _sync(draft)
             draft.rename(self.folder)
@@ -175,8 +179,8 @@ def _cpu_features() -> str:
 
 
 def _stamp(found: os.stat_result) -> list[int]:
-    """What changes when a file is written to or copied."""
-    return [found.st_mtime_ns, found.st_ino]
+    """What changes when a file is written to, cut or copied."""
+    return [found.st_size, found.st_mtime_ns, found.st_ino]
 
 
 def _digest(path: Path) -> str:

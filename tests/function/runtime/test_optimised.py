@@ -6,12 +6,14 @@ import json
 import os
 import shutil
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from function import assemble
+from function.faces import models
 from function.runtime.backends import optimised
 from function.runtime.backends.onnx import OnnxEngine
 from function.runtime.backends.optimised import Optimised
@@ -58,6 +60,22 @@ def test_a_kept_graph_is_mapped_and_not_read(kept):
     engine = kept.load(1)
     assert str(kept.folder / "weights.bin") in Path("/proc/self/maps").read_text()
     engine.run(BATCH)
+
+
+def test_an_entry_knows_the_file_that_it_was_made_from(kept, tmp_path):
+    assert kept.made_from(MODEL.path)
+    copy = tmp_path / "copy.onnx"
+    shutil.copyfile(MODEL.path, copy)
+    assert not kept.made_from(copy)
+    assert not kept.made_from(tmp_path / "nothing")
+    assert not Optimised.of(tmp_path / "empty", MODEL.sha256).made_from(MODEL.path)
+
+
+def test_a_damaged_model_is_refused_although_its_optimised_graph_is_kept(kept, tmp_path):
+    damaged = tmp_path / "damaged.onnx"
+    damaged.write_bytes(MODEL.path.read_bytes()[:-1] + b"x")
+    with pytest.raises(manifest.ManifestError, match="sha256"):
+        models.open_engine(replace(MODEL, path=damaged), store=tmp_path)
 
 
 def test_an_entry_has_nothing_else_beside_it(kept):
