@@ -89,6 +89,13 @@ class Metrics:
             "Verifying and loading the model; not a number before it is loaded.",
             "role",
         )
+        spans = self._gauge(
+            "ember_cold_start_seconds",
+            "Each span of the start, and `ready` for all of it from the start of the process; there"
+            " when it is over.",
+            "span",
+        )
+        replica.listeners.append(partial(_cold_start, replica, spans))
         degraded = self._gauge(
             "ember_degraded", "1 if the model runs on something else than was wanted.", "role"
         )
@@ -173,6 +180,14 @@ class Metrics:
 
 def _is(replica: Replica, phase: Phase) -> float:
     return float(replica.phase is phase)
+
+
+def _cold_start(replica: Replica, spans: Gauge, phase: Phase) -> None:
+    """Tell the start when it is over; later changes of phase are none."""
+    if phase is Phase.READY and not replica.timeline.finished:
+        spans.labels("ready").set(replica.timeline.now())
+        for span in replica.timeline.spans:
+            spans.labels(span.name).set(span.end - span.start)
 
 
 def _load_s(service: Service, role: str) -> float:

@@ -144,7 +144,8 @@ class Service:
         order = SwapOrder((Upload(source, "source"),), Upload(target, "target"))
         result = await self.swap(order, Trace())
         if expected:
-            await (await self._ready_work()).check(expected, result)
+            with self.timeline.span("golden"):
+                await (await self._ready_work()).check(expected, result)
 
     @property
     def in_work(self) -> int:

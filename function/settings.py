@@ -13,6 +13,7 @@ from warmup.settings import WarmupSettings
 from warmup.variables import (
     amount,
     choice,
+    moment,
     part_or_amount,
     seconds,
     switch,
@@ -24,6 +25,7 @@ from warmup.variables import (
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from datetime import datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +138,18 @@ class Settings(WarmupSettings):
         25.0,
         seconds(0, 3600),
         "How long the requests in work may then take to end.",
+    )
+    pod_created: datetime | None = variable(
+        None,
+        moment(),
+        "When the platform made the pod; the timeline of the start then begins there.",
+        shown_default="unknown",
+    )
+    pod_scheduled: datetime | None = variable(
+        None,
+        moment(),
+        "When the platform had found a node for the pod.",
+        shown_default="unknown",
     )
     log_format: str = variable(
         "auto",

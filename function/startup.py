@@ -17,6 +17,7 @@ from function import logs
 from function.exits import Exit
 from function.settings import load
 from warmup.failures import WarmupError
+from warmup.timeline import Timeline
 from warmup.variables import SettingsError
 
 _ADVICE = {
@@ -36,6 +37,8 @@ def run() -> int:
     """
     # While everything is imported there is no garbage, and looking for it takes a tenth of that.
     gc.disable()
+    timeline = Timeline()
+    timeline.add("interpreter", 0, timeline.now())
     # Until the server minds its signals: as PID 1 of a container, a process ignores SIGTERM.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     try:
@@ -51,7 +54,7 @@ def run() -> int:
     from function.http.server import serve
 
     try:
-        return serve(settings)
+        return serve(settings, timeline)
     except KeyboardInterrupt:
         return Exit.INTERRUPTED
     except WarmupError as error:

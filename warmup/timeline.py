@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from datetime import datetime
 
 _STARTTIME = 19  # of the fields of /proc/self/stat behind the name, from 0; see proc_pid_stat(5)
 
@@ -57,10 +58,30 @@ class Timeline:
             if not self._finished:
                 self._spans.append(Span(name, start, end))
 
+    def pod(self, created: datetime | None, scheduled: datetime | None) -> None:
+        """Add what the platform did before the process started, as spans before 0.
+
+        Args:
+            created: when the pod was made, if that is known.
+            scheduled: when it got its node.
+        """
+        process = time.time() - self.now()
+        moments = [("pod scheduling", created), ("pod start", scheduled)]
+        known = [(name, at.timestamp() - process) for name, at in moments if at]
+        ends = [*(start for _, start in known[1:]), 0.0][: len(known)]
+        for (name, start), end in zip(known, ends, strict=True):
+            if start <= end:  # clocks of two machines may disagree
+                self.add(name, start, end)
+
     def finish(self) -> None:
         """The start is over: add nothing any more."""
         with self._lock:
             self._finished = True
+
+    @property
+    def finished(self) -> bool:
+        """Whether the start is over."""
+        return self._finished
 
     @property
     def spans(self) -> tuple[Span, ...]:

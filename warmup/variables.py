@@ -12,6 +12,7 @@ import difflib
 import math
 import re
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -245,6 +246,18 @@ def file() -> Reader[Path]:
         return path
 
     return Reader(parse, "the path of a file that exists")
+
+
+def moment() -> Reader[datetime]:
+    """A point in time with its zone."""
+
+    def parse(given: str) -> datetime:
+        at = datetime.fromisoformat(given)
+        if at.tzinfo is None:
+            raise ValueError(given)
+        return at
+
+    return Reader(parse, "a time like 2026-11-29T15:04:05Z")
 
 
 def folder() -> Reader[Path]:

@@ -100,11 +100,18 @@ def _probes() -> Schema:
         "description": "Repeat the warm-up of a replica that is ready.",
         "schema": {"type": "boolean", "default": False},
     }
+    form = {
+        "name": "format",
+        "in": "query",
+        "description": "`trace` gives Chrome's Trace Event Format, for a viewer like Perfetto.",
+        "schema": {"type": "string", "enum": ["json", "trace"], "default": "json"},
+    }
     return {
         "/healthz": {"get": _probe("isAlive", "Whether the process works", "Alive", 503)},
         "/readyz": {"get": _probe("isReady", "Whether it takes traffic", "Readiness", 503)},
         "/warmup": {
-            "get": _probe("warmUpTimeline", "How the warm-up went so far", "Timeline"),
+            "get": _probe("warmUpTimeline", "How the warm-up went so far", "TimelineOrTrace")
+            | {"parameters": [form]},
             "post": _probe("warmUp", "Warm up, and wait for it", "Timeline", 503)
             | {"parameters": [force]},
         },

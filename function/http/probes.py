@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ from aiohttp import hdrs, web
 from function.http import answers, fields
 from function.problems import Problem
 from warmup.phase import Phase
+from warmup.trace_format import trace_events
 
 if TYPE_CHECKING:
     from aiohttp.web import Request, Response
@@ -27,6 +29,7 @@ _WAITING_FOR = {
     Phase.DRAINING: "the requests in work; it will not be ready again",
     Phase.FAILED: "a restart; it will not be ready again",
 }
+_FORMATS = ("json", "trace")
 _FORCE = {"": True, "true": True, "1": True, "false": False, "0": False}
 
 
@@ -90,8 +93,14 @@ class Probes:
         status = 200 if ready else 503
         return answers.plain(told, status=status, headers=self._later(not ready))
 
-    async def timeline(self, _: Request) -> Response:
-        """How the warm-up went so far."""
+    async def timeline(self, request: Request) -> Response:
+        """How the warm-up went so far; `format=trace` for viewers of Chrome's traces."""
+        fields.no_query(request, {"format"})
+        wanted = request.query.get("format", "json")
+        if wanted not in _FORMATS:
+            raise Problem("bad_value", "`format` is json or trace.", field="format")
+        if wanted == "trace":
+            return answers.plain(trace_events(self.service.timeline.spans, os.getpid()))
         return answers.plain(self._timeline())
 
     async def warm(self, request: Request) -> Response:

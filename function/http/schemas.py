@@ -120,6 +120,15 @@ def components() -> Schema:
             ),
             last_error=_or_null(_string("Why it is not ready, if something failed.")),
         ),
+        "TimelineOrTrace": {
+            "anyOf": [
+                ref("Timeline"),
+                _object(
+                    traceEvents=_list({"type": "object", "additionalProperties": True}),
+                    displayTimeUnit=_string(),
+                ),
+            ]
+        },
         "Problem": {
             "description": "RFC 9457. Some codes have more members, e.g. `field` or `limit`.",
             **_object(

@@ -21,12 +21,12 @@ from warmup import heartbeat, upgrade
 from warmup.phase import Phase
 from warmup.replica import Replica
 from warmup.retry import Retry
-from warmup.timeline import Timeline
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Coroutine
 
     from function.settings import Settings
+    from warmup.timeline import Timeline
 
 log = logging.getLogger("ember.server")
 
@@ -34,11 +34,12 @@ _TURNS_OF_AN_ANSWER = 20  # of the event loop: accept, read, handle, write, with
 _READ_MEMORY_S, _HIGH_READINGS = 1.0, 3
 
 
-def serve(settings: Settings) -> int:
+def serve(settings: Settings, timeline: Timeline) -> int:
     """Serve until told to stop.
 
     Args:
         settings: the effective settings.
+        timeline: gets the spans of the start.
 
     Returns:
         The exit code: 0 after SIGTERM or SIGINT, `Exit.UNAVAILABLE` when the port cannot be bound
@@ -48,7 +49,7 @@ def serve(settings: Settings) -> int:
         ManifestError: the manifest cannot be used.
     """
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        code, busy = runner.run(_serve(settings))
+        code, busy = runner.run(_serve(settings, timeline))
     if busy:
         # Python would wait for threads that load or compute for nobody, and a stuck one never ends.
         log.info("ending while a thread is at work")
@@ -57,19 +58,20 @@ def serve(settings: Settings) -> int:
     return code
 
 
-async def _serve(settings: Settings) -> tuple[int, bool]:
+async def _serve(settings: Settings, timeline: Timeline) -> tuple[int, bool]:
     """See `serve`; also whether threads are still at work."""
-    timeline = Timeline()
     stop = _Stop()
+    timeline.pod(settings.pod_created, settings.pod_scheduled)
     try:
-        sockets = _bind(settings.host, settings.port)
+        with timeline.span("bind"):
+            sockets = _bind(settings.host, settings.port)
     except OSError as error:
         facts = {"host": settings.host, "port": settings.port, "reason": error.strerror}
         log.error("cannot listen", extra=facts)  # noqa: TRY400 (the reason says it all)
         return Exit.UNAVAILABLE, False
     log.info("listening", extra={"url": _url(sockets[0])})
 
-    with timeline.span("imports"):
+    with timeline.span("import http"):
         from aiohttp import web
 
         from function import assemble

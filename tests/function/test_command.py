@@ -168,7 +168,7 @@ class TestServing:
         assert "Traceback" not in done.stderr
 
     def test_a_bug_is_one_event_in_the_log(self):
-        broken = "import function.http.server as s; s.serve = lambda settings: 1 / 0"
+        broken = "import function.http.server as s; s.serve = lambda *_: 1 / 0"
         done = ember(before=broken, code=self.SERVE, EMBER_PORT="0")
         assert done.returncode == 70
         assert "stopped by an error" in done.stderr

@@ -97,7 +97,8 @@ def test_the_environment_is_read_nowhere_else():
         if re.search(r"(?<!`)os\.environ|getenv\(", path.read_text())
     }
     passed_to_load = {"cli/config.py", "cli/faces.py", "cli/swap.py", "startup.py"}
-    assert readers == passed_to_load | {"logs.py", "runtime/backends/onnx.py"}
+    passed_to_a_process = {"cli/coldstart.py"}
+    assert readers == passed_to_load | passed_to_a_process | {"logs.py", "runtime/backends/onnx.py"}
 
 
 def test_every_setting_is_used():

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -61,3 +62,19 @@ def test_time_begins_before_the_first_line_of_python():
 def test_where_the_kernel_does_not_tell_time_begins_now(monkeypatch):
     monkeypatch.setattr(timeline, "Path", lambda _: Path("/nowhere"))
     assert Timeline().now() < 1
+
+
+def test_what_the_platform_did_comes_before_the_process():
+    line = Timeline()
+    process = datetime.now(UTC) - timedelta(seconds=line.now())
+    line.pod(process - timedelta(seconds=9), process - timedelta(seconds=4))
+    spans = [(span.name, round(span.start, 1), round(span.end, 1)) for span in line.spans]
+    assert spans == [("pod scheduling", -9, -4), ("pod start", -4, 0)]
+
+
+@pytest.mark.parametrize(("created", "scheduled"), [(9, None), (None, 4), (None, None), (-60, -30)])
+def test_what_is_not_known_of_the_platform_or_cannot_be_is_left_out(created, scheduled):
+    line = Timeline()
+    process = datetime.now(UTC) - timedelta(seconds=line.now())
+    line.pod(*(None if s is None else process - timedelta(seconds=s) for s in (created, scheduled)))
+    assert len(line.spans) == len([s for s in (created, scheduled) if s and s > 0])

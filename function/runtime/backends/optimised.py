@@ -104,13 +104,10 @@ class Optimised:
             return self._drop()
 
     def _matches(self, proof: dict[str, Any]) -> bool:
-        """Whether both files have their size, and their digest if they were touched since."""
+        """Whether both files are untouched, or have their digest nevertheless."""
         stamps = {}
         for name in (_GRAPH, _WEIGHTS):
             found = (self.folder / name).stat()
-            # A file that became shorter would end the process when its pages are read.
-            if found.st_size != proof[name]["size"]:
-                return False
             if _stamp(found) != proof[name]["stamp"]:
                 if _digest(self.folder / name) != proof[name]["sha256"]:
                     return False
@@ -129,7 +126,7 @@ class Optimised:
                 _sync(draft / name)
                 found = (draft / name).stat()
                 digest = _digest(draft / name)
-                proof[name] = {"size": found.st_size, "sha256": digest, "stamp": _stamp(found)}
+                proof[name] = {"stamp": _stamp(found), "sha256": digest}
             _write(draft / _PROOF, proof)
             _sync(draft)
             draft.rename(self.folder)
@@ -175,8 +172,8 @@ def _cpu_features() -> str:
 
 
 def _stamp(found: os.stat_result) -> list[int]:
-    """What changes when a file is written to or copied."""
-    return [found.st_mtime_ns, found.st_ino]
+    """What changes when a file is written to, cut or copied."""
+    return [found.st_size, found.st_mtime_ns, found.st_ino]
 
 
 def _digest(path: Path) -> str:
