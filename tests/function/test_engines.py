@@ -148,7 +148,7 @@ async def test_the_warm_up_runs_every_shape_and_then_whole_swaps(make, opener):
     assert opener.runs["identity", (1, 150, 150, 3)] == 1 + 3 * 2  # both photos, and judging
     names = [span.name for span in service.timeline.spans]
     assert {f"load {role}" for role in ROLES} < set(names)
-    assert names[-2:] == ["warm swap", "golden"]
+    assert set(names[-3:]) == {"warm swap", "golden"}
     assert "warm detect 1×3×640×640" in names
 
 
