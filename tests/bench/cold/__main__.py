@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import statistics
 import sys
 import time
@@ -37,6 +38,7 @@ def main() -> int:
     options.add_argument("--only", default="", help="names of the servers, separated by commas")
     options.add_argument("--sets", default="embedded,full-size")
     chosen = options.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # and end what was started
     rounds = 1 if chosen.quick else chosen.rounds
     sets = {"embedded": embedded, "full-size": ballast.manifest}
     names = {name for name in chosen.only.split(",") if name}
