@@ -52,6 +52,9 @@ def run() -> int:
         url = _url(settings.host, settings.port)
         print(f"Ember is on {url} and loads its models; Ctrl-C ends it.", file=sys.stderr)
     from function.http.server import serve
+    from function.runtime import heap
+
+    heap.settle()
 
     try:
         return serve(settings, timeline)

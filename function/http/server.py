@@ -16,7 +16,7 @@ import socket
 from typing import TYPE_CHECKING, Any
 
 from function.exits import Exit
-from function.runtime import memory
+from function.runtime import heap, memory
 from warmup import heartbeat, upgrade
 from warmup.phase import Phase
 from warmup.replica import Replica
@@ -32,6 +32,7 @@ log = logging.getLogger("ember.server")
 
 _TURNS_OF_AN_ANSWER = 20  # of the event loop: accept, read, handle, write, with room to spare
 _READ_MEMORY_S, _HIGH_READINGS = 1.0, 3
+_TRIM_S = 2.0
 
 
 def serve(settings: Settings, timeline: Timeline) -> int:
@@ -89,6 +90,7 @@ async def _serve(settings: Settings, timeline: Timeline) -> tuple[int, bool]:
             await web.SockSite(runner, each).start()
         async with _background(
             _memory(settings.memory_soft_limit, stop.on_memory),
+            _trim(),
             heartbeat.keep(service, replica, settings.heartbeat_s, app[METRICS].beat)
             if settings.heartbeat_s
             else None,
@@ -182,6 +184,13 @@ async def _memory(soft_limit: float, too_much: Callable[[], None]) -> None:
     if limit:
         log.error("too much memory", extra={"held": held, "limit": int(limit)})
         too_much()
+
+
+async def _trim() -> None:
+    """Now and then give back what photos have used, so that the process does not seem to grow."""
+    while True:
+        await asyncio.sleep(_TRIM_S)
+        await asyncio.to_thread(heap.trim)
 
 
 def _bind(host: str, port: int) -> list[socket.socket]:
