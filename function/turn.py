@@ -1,0 +1,45 @@
+"""Whose turn it is: the lane, the deadline and the whereabouts of one request.
+
+It travels with the work as a context variable, into the threads as well, so that a batcher deep
+below knows whom an item is for while the code between knows nothing of it.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from contextvars import ContextVar
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Lane(StrEnum):
+    """A priority class, the most urgent first."""
+
+    INTERACTIVE = "interactive"
+    STANDARD = "standard"
+    BULK = "bulk"
+
+
+@dataclass(slots=True)
+class Turn:
+    """What is known about who waits for a piece of work.
+
+    Attributes:
+        lane: how urgent it is.
+        deadline: when the result is of no use any more, in seconds of `time.monotonic`.
+        gone: whether nobody waits for it any more.
+    """
+
+    lane: Lane = Lane.STANDARD
+    deadline: float = math.inf
+    gone: bool = False
+
+    @property
+    def void(self) -> bool:
+        """Whether work for it that has not begun should never begin."""
+        return self.gone or time.monotonic() >= self.deadline
+
+
+current: ContextVar[Turn] = ContextVar("turn")
+"""The turn that the running code works for; unset where it works for nobody, e.g. a warm-up."""
