@@ -1,4 +1,4 @@
-"""What a dependency brings and nothing here loads: tests, headers, second copies.
+"""What a dependency brings and nothing here loads: tests, headers, symbols, second copies.
 
 Each cut is proven by what the finished image does: it starts hardened and swaps photos, and its
 commands run (tests/image). A pattern that meets nothing is an error, so that the list stays true
@@ -10,6 +10,8 @@ from __future__ import annotations
 import shutil
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from image import elf
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -52,8 +54,13 @@ CUTS = (
         ("onnxruntime/capi/libonnxruntime_providers_tensorrt.so",),
         "needs a full TensorRT 10, which no image has",
     ),
-    Cut("numpy", ("numpy/**/tests", "numpy/**/*.a"), "tests, and libraries to link with"),
+    Cut(
+        "numpy",
+        ("numpy/**/tests", "numpy/_core/*_tests.*.so", "numpy/**/*.a"),
+        "tests, and libraries to link with",
+    ),
     Cut("numpy", ("numpy/f2py", "numpy/distutils"), "building of extension modules"),
+    Cut("multidict", ("multidict/_testcapi.*",), "tests"),
     Cut("google_cloud_storage", ("google/cloud/_storage_v2",), "needs gRPC, which is not there"),
 )
 """The distributions that are left out whole are those that `make lock` does not emit."""
@@ -85,6 +92,9 @@ def trim(tree: Path) -> None:
                     raise LookupError(f"{cut.distribution} has no {pattern}: mend image/trim.py")
     for pattern in (*EVERYWHERE, *RECORDS):
         _remove(tree, pattern)
+    for path in tree.rglob("*.so*"):
+        if path.is_file() and not path.is_symlink():
+            elf.strip(path)
 
 
 def _remove(tree: Path, pattern: str) -> int:
