@@ -78,6 +78,24 @@ image: ## build an image with podman: TARGET=cpu, keepalive, gpu, gpu-ort or eng
 		--build-arg VERSION=$$(sed -n 's/^__version__ = "\(.*\)"$$/\1/p' function/__init__.py) \
 		--build-arg REVISION=$$(git rev-parse HEAD 2>/dev/null || echo unknown) \
 		--file image/Containerfile --target $(TARGET) --tag $(IMAGE):$(TARGET) .
+	@mkdir -p build/image
+	@container=$$(podman create $(IMAGE):$(TARGET)) && \
+		podman cp $$container:/usr/share/ember/sbom.cdx.json build/image/$(TARGET).cdx.json && \
+		podman rm $$container >/dev/null
+
+image-test: $(VENV)/.dev services ## build images and drive them
+	$(BIN)/python -m pytest tests/image
+
+image-size: $(VENV)/.dev ## what the image TARGET weighs, by component, against its budget
+	@$(BIN)/python -m image.size --name $(IMAGE) --base $(RUNTIME) $(TARGET)
+
+image-pin: ## write into image/bases.env the digests that the bases have in their registries
+	@for base in BUILDER RUNTIME; do \
+		name=$$(sed -n "s/^$$base=\([^@]*\).*/\1/p" image/bases.env) && \
+		podman pull --quiet $$name >/dev/null && \
+		digest=$$(podman image inspect --format '{{.Digest}}' $$name) && \
+		sed -i "s|^$$base=.*|$$base=$$name@$$digest|" image/bases.env || exit 1; \
+	done
 
 # --- measurements -------------------------------------------------------------------------------
 

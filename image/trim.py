@@ -54,11 +54,7 @@ CUTS = (
         ("onnxruntime/capi/libonnxruntime_providers_tensorrt.so",),
         "needs a full TensorRT 10, which no image has",
     ),
-    Cut(
-        "numpy",
-        ("numpy/**/tests", "numpy/_core/*_tests.*.so", "numpy/**/*.a"),
-        "tests, and libraries to link with",
-    ),
+    Cut("numpy", ("numpy/_core/*_tests.*.so", "numpy/**/*.a"), "tests, and libraries to link"),
     Cut("numpy", ("numpy/f2py", "numpy/distutils"), "building of extension modules"),
     Cut("multidict", ("multidict/_testcapi.*",), "tests"),
     Cut("google_cloud_storage", ("google/cloud/_storage_v2",), "needs gRPC, which is not there"),
@@ -67,10 +63,11 @@ CUTS = (
 
 EVERYWHERE = (
     "bin",
+    "**/tests",
     "**/__pycache__",
     *(f"**/*.{suffix}" for suffix in ("c", "h", "hpp", "hash", "pxd", "pxi", "pyi", "pyx")),
 )
-"""Scripts whose first line names another Python, and what only compilers and editors read."""
+"""Scripts whose first line names another Python, tests, and what compilers and editors read."""
 
 RECORDS = ("*.dist-info/RECORD", "*.dist-info/INSTALLER", "*.dist-info/REQUESTED")
 """They tell what was there before this module, and by what it was installed."""
