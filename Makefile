@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 BENCH := .venv-bench
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test test-fast services lint format docs image image-test image-size image-pin bench bench-swap bench-memory bench-prefetch bench-cold lock clean
+.PHONY: help install run test test-fast services lint format docs image image-test image-size image-pin bench bench-boot bench-swap bench-memory bench-prefetch bench-cold lock lock-engine-builder clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -136,6 +136,11 @@ lock: ## refresh locks/ (needs uv)
 		$(UV_LOCK) --no-deps --group image-$$group -c locks/run.txt -o locks/image-$$group.txt || exit 1; \
 	done
 	$(UV_COMPILE) tests/bench/cold/requirements.in -c locks/run.txt -o tests/bench/cold/requirements.lock
+
+lock-engine-builder: ## lock the full TensorRT at the version of the lean one (needs uv, NVIDIA's index)
+	version=$$(sed -n 's/^tensorrt-lean-cu13-libs==\([^ ]*\).*/\1/p' locks/image-gpu.txt) && \
+	printf 'tensorrt-cu13-%s=='"$$version"'\n' libs bindings | $(UV_LOCK) - \
+		--index https://pypi.nvidia.com -o locks/image-engine-builder.txt
 
 clean: ## remove everything that make made
 	rm -rf $(VENV) $(BENCH) build dist *.egg-info .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -56,6 +56,23 @@ CUTS = (
     ),
     Cut("numpy", ("numpy/_core/*_tests.*.so", "numpy/**/*.a"), "tests, and libraries to link"),
     Cut("numpy", ("numpy/f2py", "numpy/distutils"), "building of extension modules"),
+    Cut(
+        "cuda_bindings",
+        tuple(
+            f"cuda/bindings/**/*{name}*"
+            for name in ("cufile", "nvfatbin", "nvjitlink", "nvml", "nvrtc", "nvvm")
+        ),
+        "bindings to libraries that are not there; the driver's and the runtime's are used",
+    ),
+    Cut(
+        "nvidia_cudnn_cu13",
+        tuple(
+            f"nvidia/cudnn/lib/libcudnn_{name}.so*"
+            for name in ("adv", "engines_runtime_compiled", "engines_tensor_ir", "ext")
+        ),
+        "attention and recurrent nets, and kernels that are compiled at run time",
+    ),
+    Cut("nvidia_cublas", ("nvidia/cu13/lib/libnvblas.so*",), "BLAS of the CPU, in disguise"),
     Cut("multidict", ("multidict/_testcapi.*",), "tests"),
     Cut("google_cloud_storage", ("google/cloud/_storage_v2",), "needs gRPC, which is not there"),
 )
