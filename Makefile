@@ -107,7 +107,7 @@ bench: bench-swap bench-memory bench-prefetch ## every benchmark
 bench-boot: $(VENV)/.dev ## start of a container to the first swap, against an image built the naive way
 	@$(MAKE) --no-print-directory image TARGET=cpu
 	@podman build --quiet --network host $(EMBER_BUILD_MOUNTS) --build-arg BUILDER=$(BUILDER) \
-		--file tests/bench/boot/Containerfile --tag $(IMAGE)-naive .
+		--build-arg RUNTIME=$(RUNTIME) --file tests/bench/boot/Containerfile --tag $(IMAGE)-naive .
 	@$(BIN)/python -m tests.bench.boot --image $(IMAGE):cpu --naive $(IMAGE)-naive $(ARGS)
 
 bench-swap: $(VENV)/.dev ## time of a swap against the bare model runs; 1 and 8 clients

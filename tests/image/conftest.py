@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
+from image import size
 from tests.conftest import STRICT
 from tests.image.podman import ROOT, Podman, Unprepared, prepared
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 @pytest.fixture(scope="session")
@@ -39,3 +45,16 @@ def keepalive(podman) -> str:
 def gpu(podman) -> str:
     """The name of the image `gpu`."""
     return podman.build("gpu")
+
+
+@pytest.fixture
+def weigh(podman, monkeypatch) -> Callable[..., int]:
+    """Run `python -m image.size` on images under test."""
+    for name, value in podman.environ.items():
+        monkeypatch.setenv(name, value)
+    base = next(each for each in podman.bases if each.startswith("RUNTIME="))[8:]
+
+    def weigh(*targets: str) -> int:
+        return size.main(["--name=localhost/ember-test", f"--base={base}", *targets])
+
+    return weigh

@@ -12,19 +12,6 @@ from tests.image.podman import SLOW
 pytestmark = SLOW
 
 
-@pytest.fixture
-def weigh(podman, monkeypatch):
-    """Run `python -m image.size` on images under test."""
-    for name, value in podman.environ.items():
-        monkeypatch.setenv(name, value)
-    base = next(each for each in podman.bases if each.startswith("RUNTIME="))[8:]
-
-    def weigh(*targets):
-        return size.main(["--name=localhost/ember-test", f"--base={base}", *targets])
-
-    return weigh
-
-
 def test_images_keep_to_their_budgets(weigh, cpu, keepalive, capsys):
     assert weigh("cpu", "keepalive") == 0
     told = capsys.readouterr().out
