@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 BENCH := .venv-bench
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test test-fast services lint format docs bench bench-swap bench-memory bench-prefetch bench-cold lock clean
+.PHONY: help install run test test-fast services lint format docs image image-test image-size image-pin bench bench-swap bench-memory bench-prefetch bench-cold lock clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -63,6 +63,22 @@ format: $(VENV)/.dev ## format the code and mend what ruff can
 docs: $(VENV)/.dev ## write the generated tables of docs/
 	$(BIN)/python -m tests.docs
 
+# --- images -------------------------------------------------------------------------------------
+
+include image/bases.env
+TARGET ?= cpu
+IMAGE ?= ember
+# So that what has not changed has the digest that it had; times in files are always this one.
+export SOURCE_DATE_EPOCH ?= 0
+
+image: ## build an image with podman: TARGET=cpu, keepalive, gpu, gpu-ort or engine-builder
+	@podman build --quiet --network host --timestamp $(SOURCE_DATE_EPOCH) $(EMBER_BUILD_MOUNTS) \
+		--build-arg BUILDER=$(BUILDER) --build-arg RUNTIME=$(RUNTIME) \
+		--build-arg SOURCE_DATE_EPOCH=$(SOURCE_DATE_EPOCH) \
+		--build-arg VERSION=$$(sed -n 's/^__version__ = "\(.*\)"$$/\1/p' function/__init__.py) \
+		--build-arg REVISION=$$(git rev-parse HEAD 2>/dev/null || echo unknown) \
+		--file image/Containerfile --target $(TARGET) --tag $(IMAGE):$(TARGET) .
+
 # --- measurements -------------------------------------------------------------------------------
 
 bench: bench-swap bench-memory bench-prefetch ## every benchmark
@@ -88,12 +104,19 @@ bench-cold: $(BENCH)/.done ## cold starts of Ember and of others side by side; o
 
 # --- upkeep -------------------------------------------------------------------------------------
 
-UV_COMPILE = uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
-	--no-emit-index-url --no-header --no-annotate pyproject.toml
+UV_LOCK = uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
+	--no-emit-index-url --no-header --no-annotate
+UV_COMPILE = $(UV_LOCK) pyproject.toml
 
 lock: ## refresh locks/ (needs uv)
 	$(UV_COMPILE) --extra cli --extra heic --group build -o locks/run.txt
 	$(UV_COMPILE) --extra cli --extra heic --group build --group dev -c locks/run.txt -o locks/dev.txt
+	$(UV_COMPILE) --extra cli --extra gcs -c locks/dev.txt \
+		$(patsubst %,--no-emit-package %,onnxruntime flatbuffers markdown-it-py mdurl pygments) \
+		-o locks/image-function.txt
+	for group in keepalive cpu gpu gpu-ort; do \
+		$(UV_LOCK) --no-deps --group image-$$group -c locks/run.txt -o locks/image-$$group.txt || exit 1; \
+	done
 	$(UV_COMPILE) tests/bench/cold/requirements.in -c locks/run.txt -o tests/bench/cold/requirements.lock
 
 clean: ## remove everything that make made

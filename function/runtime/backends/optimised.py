@@ -83,7 +83,8 @@ class Optimised:
             self.folder.parent.mkdir(parents=True, exist_ok=True)
             self._clear()
             draft = Path(tempfile.mkdtemp(prefix=".draft-", dir=self.folder.parent))
-        except OSError:  # no store, or one that is read-only
+        except OSError as error:  # no store, or one that is read-only
+            log.info("no optimised graph can be kept", extra=self._facts(error))
             return OnnxEngine(path, threads)
         try:
             engine = OnnxEngine(path, threads, keep=(draft / _GRAPH, _WEIGHTS))
