@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 BENCH := .venv-bench
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test test-fast services lint format docs image image-test image-size image-pin bench bench-swap bench-memory bench-prefetch bench-cold lock clean
+.PHONY: help install run test test-fast services lint format docs image image-test image-size image-pin render diff deploy platform bench bench-swap bench-memory bench-prefetch bench-cold lock clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -78,6 +78,54 @@ image: ## build an image with podman: TARGET=cpu, keepalive, gpu, gpu-ort or eng
 		--build-arg VERSION=$$(sed -n 's/^__version__ = "\(.*\)"$$/\1/p' function/__init__.py) \
 		--build-arg REVISION=$$(git rev-parse HEAD 2>/dev/null || echo unknown) \
 		--file image/Containerfile --target $(TARGET) --tag $(IMAGE):$(TARGET) .
+
+# --- deployment ---------------------------------------------------------------------------------
+
+OVERLAY ?= dev
+NAMESPACE ?= ember
+KUBECTL ?= kubectl
+WAIT ?= 11m
+DEPLOY := build/deploy
+
+# What is applied: the overlay in NAMESPACE, with IMAGE and KEEPALIVE_IMAGE where they are given.
+define DEPLOYMENT
+namespace: $(NAMESPACE)
+resources: [../../knative/overlays/$(OVERLAY)]
+patches:
+$(call replaced,IMAGE,Service,template/spec/containers/0)
+$(call replaced,IMAGE,Service,template/spec/initContainers/0)
+$(call replaced,KEEPALIVE_IMAGE,CronJob,jobTemplate/spec/template/spec/containers/0)
+endef
+export DEPLOYMENT
+
+replaced = $(if $(filter command environment,$(firstword $(origin $(1)))),$(replacement))
+define replacement
+- target: {kind: $(2)}
+  patch: |-
+    - {op: replace, path: /spec/$(3)/image, value: "$($(1))"}
+endef
+
+.PHONY: $(DEPLOY)
+$(DEPLOY):
+	@test -f knative/overlays/$(OVERLAY)/kustomization.yaml || \
+		{ echo "There is no overlay $(OVERLAY); there are:" $$(ls knative/overlays) >&2; exit 1; }
+	@mkdir -p $@
+	@printf '%s\n' "$$DEPLOYMENT" > $@/kustomization.yaml
+
+render: $(DEPLOY) ## print what `make deploy OVERLAY=dev IMAGE=… KEEPALIVE_IMAGE=…` applies
+	@$(KUBECTL) kustomize $(DEPLOY)
+
+diff: $(DEPLOY) ## what `make deploy` would change in the cluster
+	@$(KUBECTL) diff -k $(DEPLOY) || test $$? = 1
+
+deploy: $(DEPLOY) ## apply an overlay to the cluster of kubectl's context, and wait until it is ready
+	@$(KUBECTL) apply -k $(DEPLOY) || \
+		{ echo "If it says 'must not set the field(s)': make platform, once for each cluster" >&2; exit 1; }
+	@$(KUBECTL) wait -n $(NAMESPACE) --for=condition=Ready --timeout=$(WAIT) services.serving.knative.dev/ember
+	@$(KUBECTL) get -n $(NAMESPACE) services.serving.knative.dev/ember -o jsonpath='{.status.url}{"\n"}'
+
+platform: ## turn on what Ember needs in Knative, for the whole cluster and for good
+	@$(KUBECTL) apply --server-side --field-manager=ember -k knative/platform
 
 # --- measurements -------------------------------------------------------------------------------
 
