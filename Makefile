@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 BENCH := .venv-bench
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test test-fast services lint format docs image image-test image-size image-pin render diff deploy platform bench bench-swap bench-memory bench-prefetch bench-cold lock clean
+.PHONY: help install run test test-fast services lint format docs image image-test image-size image-pin bench bench-boot bench-swap bench-memory bench-prefetch bench-cold lock lock-engine-builder clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -78,6 +78,24 @@ image: ## build an image with podman: TARGET=cpu, keepalive, gpu, gpu-ort or eng
 		--build-arg VERSION=$$(sed -n 's/^__version__ = "\(.*\)"$$/\1/p' function/__init__.py) \
 		--build-arg REVISION=$$(git rev-parse HEAD 2>/dev/null || echo unknown) \
 		--file image/Containerfile --target $(TARGET) --tag $(IMAGE):$(TARGET) .
+	@mkdir -p build/image
+	@container=$$(podman create $(IMAGE):$(TARGET)) && \
+		podman cp $$container:/usr/share/ember/sbom.cdx.json build/image/$(TARGET).cdx.json && \
+		podman rm $$container >/dev/null
+
+image-test: $(VENV)/.dev services ## build images and drive them
+	$(BIN)/python -m pytest tests/image
+
+image-size: $(VENV)/.dev ## what the image TARGET weighs, by component, against its budget
+	@$(BIN)/python -m image.size --name $(IMAGE) --base $(RUNTIME) $(TARGET)
+
+image-pin: ## write into image/bases.env the digests that the bases have in their registries
+	@for base in BUILDER RUNTIME; do \
+		name=$$(sed -n "s/^$$base=\([^@]*\).*/\1/p" image/bases.env) && \
+		podman pull --quiet $$name >/dev/null && \
+		digest=$$(podman image inspect --format '{{.Digest}}' $$name) && \
+		sed -i "s|^$$base=.*|$$base=$$name@$$digest|" image/bases.env || exit 1; \
+	done
 
 # --- deployment ---------------------------------------------------------------------------------
 
@@ -105,7 +123,7 @@ define replacement
     - {op: replace, path: /spec/$(3)/image, value: "$($(1))"}
 endef
 
-.PHONY: $(DEPLOY)
+.PHONY: render diff deploy platform $(DEPLOY)
 $(DEPLOY):
 	@test -f knative/overlays/$(OVERLAY)/kustomization.yaml || \
 		{ echo "There is no overlay $(OVERLAY); there are:" $$(ls knative/overlays) >&2; exit 1; }
@@ -166,6 +184,11 @@ lock: ## refresh locks/ (needs uv)
 		$(UV_LOCK) --no-deps --group image-$$group -c locks/run.txt -o locks/image-$$group.txt || exit 1; \
 	done
 	$(UV_COMPILE) tests/bench/cold/requirements.in -c locks/run.txt -o tests/bench/cold/requirements.lock
+
+lock-engine-builder: ## lock the full TensorRT at the version of the lean one (needs uv, NVIDIA's index)
+	version=$$(sed -n 's/^tensorrt-lean-cu13-libs==\([^ ]*\).*/\1/p' locks/image-gpu.txt) && \
+	printf 'tensorrt-cu13-%s=='"$$version"'\n' libs bindings | $(UV_LOCK) - \
+		--index https://pypi.nvidia.com -o locks/image-engine-builder.txt
 
 clean: ## remove everything that make made
 	rm -rf $(VENV) $(BENCH) build dist *.egg-info .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -7,15 +7,15 @@ two builds give the same bytes.
 from __future__ import annotations
 
 import compileall
-import importlib.util
 import py_compile
 import shutil
 import sysconfig
 from pathlib import Path
 
-_NEVER_IMPORTED = {
-    "ensurepip", "idlelib", "lib2to3", "pydoc_data", "test", "tests", "tkinter", "turtledemo",
-}  # fmt: skip
+NEVER_IMPORTED = frozenset(
+    {"ensurepip", "idlelib", "lib2to3", "pydoc_data", "test", "tests", "tkinter", "turtledemo"}
+)
+"""Folders of the standard library that no server needs."""
 
 
 def compile_tree(tree: Path, prefix: Path) -> None:
@@ -55,7 +55,7 @@ def compile_standard_library(root: Path) -> None:
         ignore=lambda folder, names: [
             name
             for name in names
-            if name in {*_NEVER_IMPORTED, "__pycache__"}
+            if name in {*NEVER_IMPORTED, "__pycache__"}
             or (not name.endswith(".py") and not (Path(folder) / name).is_dir())
         ],
     )
@@ -66,12 +66,3 @@ def compile_standard_library(root: Path) -> None:
                 path.rmdir()
         elif path.suffix != ".pyc":
             path.unlink()
-
-
-def missing(tree: Path) -> list[Path]:
-    """The modules of a tree that are not compiled."""
-    return [
-        path
-        for path in sorted(tree.rglob("*.py"))
-        if not Path(importlib.util.cache_from_source(str(path))).exists()
-    ]

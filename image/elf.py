@@ -29,7 +29,7 @@ def strip(path: Path) -> int:
             return 0
         (at,) = struct.unpack_from("<Q", head, 0x20)
         size, count = struct.unpack_from("<HH", head, 0x36)
-        end = at + size * count
+        end = int(at + size * count)
         file.seek(at)
         for _ in range(count):
             entry = file.read(size)

@@ -79,15 +79,15 @@ def _distributions(tree: Path) -> Iterator[dict[str, Any]]:
 def _licences(found: PathDistribution) -> list[dict[str, Any]]:
     """By the expression of newer metadata, else by what older ones say in words."""
     facts = found.metadata
-    if expression := facts.get("License-Expression"):
-        return [{"expression": expression}]
+    if expressions := facts.get_all("License-Expression"):
+        return [{"expression": expressions[0]}]
     names = [
         line.rpartition(" :: ")[2]
         for line in facts.get_all("Classifier", [])
         if line.startswith("License :: ") and not line.endswith("OSI Approved")
     ]
-    if not names and len(plain := facts.get("License", "").strip()) < _LONGEST_LICENCE:
-        names = [plain] if plain else []
+    if not names:
+        names = [name for name in facts.get_all("License", []) if len(name) < _LONGEST_LICENCE]
     return [{"license": {"name": name}} for name in names]
 
 

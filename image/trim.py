@@ -54,12 +54,25 @@ CUTS = (
         ("onnxruntime/capi/libonnxruntime_providers_tensorrt.so",),
         "needs a full TensorRT 10, which no image has",
     ),
-    Cut(
-        "numpy",
-        ("numpy/**/tests", "numpy/_core/*_tests.*.so", "numpy/**/*.a"),
-        "tests, and libraries to link with",
-    ),
+    Cut("numpy", ("numpy/_core/*_tests.*.so", "numpy/**/*.a"), "tests, and libraries to link"),
     Cut("numpy", ("numpy/f2py", "numpy/distutils"), "building of extension modules"),
+    Cut(
+        "cuda_bindings",
+        tuple(
+            f"cuda/bindings/**/*{name}*"
+            for name in ("cufile", "nvfatbin", "nvjitlink", "nvml", "nvrtc", "nvvm")
+        ),
+        "bindings to libraries that are not there; the driver's and the runtime's are used",
+    ),
+    Cut(
+        "nvidia_cudnn_cu13",
+        tuple(
+            f"nvidia/cudnn/lib/libcudnn_{name}.so*"
+            for name in ("adv", "engines_runtime_compiled", "engines_tensor_ir", "ext")
+        ),
+        "attention and recurrent nets, and kernels that are compiled at run time",
+    ),
+    Cut("nvidia_cublas", ("nvidia/cu13/lib/libnvblas.so*",), "BLAS of the CPU, in disguise"),
     Cut("multidict", ("multidict/_testcapi.*",), "tests"),
     Cut("google_cloud_storage", ("google/cloud/_storage_v2",), "needs gRPC, which is not there"),
 )
@@ -67,10 +80,11 @@ CUTS = (
 
 EVERYWHERE = (
     "bin",
+    "**/tests",
     "**/__pycache__",
     *(f"**/*.{suffix}" for suffix in ("c", "h", "hpp", "hash", "pxd", "pxi", "pyi", "pyx")),
 )
-"""Scripts whose first line names another Python, and what only compilers and editors read."""
+"""Scripts whose first line names another Python, tests, and what compilers and editors read."""
 
 RECORDS = ("*.dist-info/RECORD", "*.dist-info/INSTALLER", "*.dist-info/REQUESTED")
 """They tell what was there before this module, and by what it was installed."""

@@ -189,7 +189,7 @@ def prepared(scratch: Path) -> Podman:
         return Podman(
             environ, tuple(f"{key}={name.partition('@')[0]}" for key, name in bases.items())
         )
-    podman = Podman(dict(os.environ))
+    podman = Podman(dict(os.environ), tuple(f"{key}={name}" for key, name in bases.items()))
     for name in bases.values():
         if podman("image", "exists", name, fine=False).returncode:
             done = podman("pull", "--quiet", name, fine=False)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+import shutil
+
 import pytest
 
 from tests.knative import names, promises, schemas, webhook
-from tests.knative.manifests import KNATIVE, ROOT, render, rendered
+from tests.knative.manifests import KNATIVE, ROOT, Manifests, render, rendered
 
 OVERLAYS = sorted(path.parent.name for path in KNATIVE.glob("overlays/*/kustomization.yaml"))
 FOLDERS = ["base", *(f"overlays/{name}" for name in OVERLAYS)]
@@ -50,6 +53,20 @@ def test_every_value_is_explained():
         f"{name}: {value}" for name, value in base.revision.items() if isinstance(value, int)
     ]
     assert [value for value in settings + scales + numbers if f"`{value}`" not in text] == []
+
+
+def test_the_overlay_that_the_docs_show_is_sound(tmp_path):
+    text = (ROOT / "docs" / "deploy.md").read_text()
+    (shown,) = re.findall(r"```yaml\n# knative/(\S+)\n(.+?)```", text, re.DOTALL)
+    shutil.copytree(KNATIVE, tmp_path, dirs_exist_ok=True)
+    path = tmp_path / shown[0]
+    path.parent.mkdir()
+    path.write_text(shown[1].replace("…", "0" * 64))
+    mine = Manifests(render(path.parent), rendered("base").flags)
+    assert [complaint for check in CHECKS for complaint in check(mine)] == []
+    assert mine.annotations["autoscaling.knative.dev/min-scale"] == "2"
+    assert mine.environment(mine.main)["EMBER_LOG_LEVEL"] == "warning"
+    assert mine.main["image"] == f"registry.example/ember@sha256:{'0' * 64}"
 
 
 def test_pings_end_before_their_job_is_ended():
