@@ -70,6 +70,7 @@ def cluster(tmp_path, monkeypatch):
         yield cluster
 
 
+@pytest.mark.slow
 class TestDeploy:
     def test_it_applies_waits_and_prints_the_address(self, cluster):
         assert make("platform").returncode == 0
