@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 BENCH := .venv-bench
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test test-fast services lint format docs image image-test image-size image-pin bench bench-boot bench-swap bench-memory bench-prefetch bench-cold lock lock-engine-builder clean
+.PHONY: help install run test test-fast services lint format docs image image-test image-size image-licences image-pin bench bench-boot bench-swap bench-memory bench-prefetch bench-cold lock lock-engine-builder clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -89,6 +89,9 @@ image-test: $(VENV)/.dev services ## build images and drive them
 image-size: $(VENV)/.dev ## what the image TARGET weighs, by component, against its budget
 	@$(BIN)/python -m image.size --name $(IMAGE) --base $(RUNTIME) $(TARGET)
 
+image-licences: image ## licences of all that is in the image TARGET
+	@$(PYTHON) -m image.sbom build/image/$(TARGET).cdx.json
+
 image-pin: ## write into image/bases.env the digests that the bases have in their registries
 	@for base in BUILDER RUNTIME; do \
 		name=$$(sed -n "s/^$$base=\([^@]*\).*/\1/p" image/bases.env) && \
@@ -148,6 +151,12 @@ platform: ## turn on what Ember needs in Knative, for the whole cluster and for 
 # --- measurements -------------------------------------------------------------------------------
 
 bench: bench-swap bench-memory bench-prefetch ## every benchmark
+
+bench-boot: $(VENV)/.dev ## start of a container to the first swap, against an image built the naive way
+	@$(MAKE) --no-print-directory image TARGET=cpu
+	@podman build --quiet --network host $(EMBER_BUILD_MOUNTS) --build-arg BUILDER=$(BUILDER) \
+		--file tests/bench/boot/Containerfile --tag $(IMAGE)-naive .
+	@$(BIN)/python -m tests.bench.boot --image $(IMAGE):cpu --naive $(IMAGE)-naive $(ARGS)
 
 bench-swap: $(VENV)/.dev ## time of a swap against the bare model runs; 1 and 8 clients
 	$(BIN)/python -m tests.bench.swap

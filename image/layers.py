@@ -45,7 +45,8 @@ def main() -> int:
         bytecode.compile_tree(root / HOME, Path("/") / HOME)
     if arguments.layer == "code":
         trees = [layer / HOME for layer in sorted(LAYERS.iterdir())]
-        (root / ABOUT / "sbom.cdx.json").write_text(sbom.bill(arguments.image, trees))
+        bill = sbom.bill(arguments.image, os.environ["VERSION"], trees)
+        (root / ABOUT / "sbom.cdx.json").write_text(bill)
     settle(root)
     return 0
 

@@ -1,5 +1,7 @@
 """The bill of materials of an image, as CycloneDX 1.5 in JSON.
 
+`python -m image.sbom FILE` lists the licences that one names.
+
 It names what is really there after trimming: distributions of Python with their licences, the
 libraries that their wheels bundle, the models, and the packages of the base where it lists them.
 The same image has the same bill: no time and no random number is in it.
@@ -11,6 +13,7 @@ import hashlib
 import json
 import platform
 import re
+import sys
 import tomllib
 import uuid
 from email.parser import HeaderParser
@@ -23,17 +26,17 @@ if TYPE_CHECKING:
 
 _DPKG = Path("/var/lib/dpkg/status.d")
 _DOCS = Path("/usr/share/doc")
-_VERSION = re.compile(r'^__version__ = "(.+)"$', re.MULTILINE)
 _LONGEST_LICENCE = 100
 """Some projects put the whole text where the name belongs."""
 
 
-def bill(image: str, trees: Sequence[Path]) -> str:
+def bill(image: str, version: str, trees: Sequence[Path]) -> str:
     """The document.
 
     Args:
         image: its name, such as "cpu".
-        trees: the folders that Python finds modules in; this project is in one of them.
+        version: of this project.
+        trees: the folders that Python finds modules in.
 
     Returns:
         JSON text.
@@ -42,7 +45,6 @@ def bill(image: str, trees: Sequence[Path]) -> str:
     for tree in trees:
         components += [*_distributions(tree), *_bundled(tree), *_models(tree)]
     components.sort(key=lambda one: (one["type"], one["name"]))
-    version = next((found for tree in trees if (found := _version(tree))), "0")
     document: dict[str, Any] = {
         "bomFormat": "CycloneDX",
         "specVersion": "1.5",
@@ -60,6 +62,16 @@ def bill(image: str, trees: Sequence[Path]) -> str:
     digest = hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
     document["serialNumber"] = f"urn:uuid:{uuid.uuid5(uuid.NAMESPACE_URL, digest)}"
     return json.dumps(document, indent=1, sort_keys=True) + "\n"
+
+
+def listing(document: str) -> str:
+    """The licences of all that a document names, as a Markdown table."""
+    rows = [("component", "version", "licence"), ("---", "---", "---")]
+    for one in json.loads(document)["components"]:
+        if one["type"] != "file":
+            known = [each.get("expression") or each["license"]["name"] for each in one["licenses"]]
+            rows.append((one["name"], one.get("version", ""), ", ".join(known)))
+    return "".join(f"| {' | '.join(row)} |\n" for row in rows)
 
 
 def _distributions(tree: Path) -> Iterator[dict[str, Any]]:
@@ -116,7 +128,9 @@ def _models(tree: Path) -> Iterator[dict[str, Any]]:
 
 def _interpreter() -> Iterator[dict[str, Any]]:
     """Python, and the packages of the base: with versions, or at least by name."""
-    yield {"type": "platform", "name": "python", "version": platform.python_version()}
+    version = platform.python_version()
+    licences = [{"expression": "PSF-2.0"}]
+    yield {"type": "platform", "name": "python", "version": version, "licenses": licences}
     statuses = sorted(path for path in _DPKG.glob("*") if not path.name.endswith(".md5sums"))
     for path in statuses:
         facts = HeaderParser().parsestr(path.read_text())
@@ -127,19 +141,27 @@ def _interpreter() -> Iterator[dict[str, Any]]:
             "purl": f"pkg:deb/debian/{name}@{version}?distro=debian-12",
             "name": name,
             "version": version,
+            "licenses": _in_file(name),
         }
     if not statuses:
         for path in sorted(_DOCS.glob("*/copyright")):
             name = path.parent.name
-            yield {"type": "library", "name": name, "purl": f"pkg:deb/debian/{name}"}
+            yield {
+                "type": "library",
+                "name": name,
+                "purl": f"pkg:deb/debian/{name}",
+                "licenses": _in_file(name),
+            }
 
 
-def _version(tree: Path) -> str | None:
-    """This project's own, where it is in the tree."""
-    path = tree / "function/__init__.py"
-    found = _VERSION.search(path.read_text()) if path.is_file() else None
-    return found and found[1]
+def _in_file(package: str) -> list[dict[str, Any]]:
+    """Packages of Debian tell their licences in a text only."""
+    return [{"license": {"name": f"{_DOCS}/{package}/copyright"}}]
 
 
 def _sha256(content: bytes) -> dict[str, str]:
     return {"alg": "SHA-256", "content": hashlib.sha256(content).hexdigest()}
+
+
+if __name__ == "__main__":
+    print(listing(Path(sys.argv[1]).read_text()), end="")

@@ -58,11 +58,8 @@ CUTS = (
     Cut("numpy", ("numpy/f2py", "numpy/distutils"), "building of extension modules"),
     Cut(
         "cuda_bindings",
-        tuple(
-            f"cuda/bindings/**/*{name}*"
-            for name in ("cufile", "nvfatbin", "nvjitlink", "nvml", "nvrtc", "nvvm")
-        ),
-        "bindings to libraries that are not there; the driver's and the runtime's are used",
+        tuple(f"cuda/bindings/**/*{name}.*.so" for name in ("cufile", "nvfatbin", "nvml")),
+        "bindings to libraries that are not there",
     ),
     Cut(
         "nvidia_cudnn_cu13",
@@ -77,6 +74,11 @@ CUTS = (
     Cut("google_cloud_storage", ("google/cloud/_storage_v2",), "needs gRPC, which is not there"),
 )
 """The distributions that are left out whole are those that `make lock` does not emit."""
+
+UNUSED = {
+    "onnxruntime/capi/libonnxruntime_providers_cuda.so": "libcurand.so.10",
+}
+"""Libraries that are named by a module and of which it uses nothing; they are not installed."""
 
 EVERYWHERE = (
     "bin",
@@ -106,6 +108,9 @@ def trim(tree: Path) -> None:
                     raise LookupError(f"{cut.distribution} has no {pattern}: mend image/trim.py")
     for pattern in (*EVERYWHERE, *RECORDS):
         _remove(tree, pattern)
+    for module, library in UNUSED.items():
+        if (tree / module).exists():
+            elf.forget(tree / module, library)
     for path in tree.rglob("*.so*"):
         if path.is_file() and not path.is_symlink():
             elf.strip(path)

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from function import __version__
 from image.bytecode import NEVER_IMPORTED
+from image.sbom import listing
 from tests.image.podman import ROOT, SLOW
 
 if TYPE_CHECKING:
@@ -143,7 +145,14 @@ def test_the_bill_of_materials_names_what_was_locked_with_licences(bill, image):
     ]
     assert {name for name, _ in locked} == found.keys()
     assert all([name, one["version"]] in locked for name, one in found.items())
-    assert not [name for name, one in found.items() if not one["licenses"]]
+    assert not [one["name"] for one in found.values() if not one["licenses"]]
+    assert bill["metadata"]["component"]["version"] == __version__
+
+
+def test_each_licence_can_be_listed(bill):
+    rows = listing(json.dumps(bill)).splitlines()
+    assert any(re.fullmatch(r"\| click \| [\d.]+ \| BSD-3-Clause \|", row) for row in rows)
+    assert not [row for row in rows if row.endswith("|  |")]
 
 
 def test_the_bill_of_materials_names_the_models_by_digest(bill, image):
