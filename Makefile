@@ -100,6 +100,54 @@ image-pin: ## write into image/bases.env the digests that the bases have in thei
 		sed -i "s|^$$base=.*|$$base=$$name@$$digest|" image/bases.env || exit 1; \
 	done
 
+# --- deployment ---------------------------------------------------------------------------------
+
+OVERLAY ?= dev
+NAMESPACE ?= ember
+KUBECTL ?= kubectl
+WAIT ?= 11m
+DEPLOY := build/deploy
+
+# What is applied: the overlay in NAMESPACE, with IMAGE and KEEPALIVE_IMAGE where they are given.
+define DEPLOYMENT
+namespace: $(NAMESPACE)
+resources: [../../knative/overlays/$(OVERLAY)]
+patches:
+$(call replaced,IMAGE,Service,template/spec/containers/0)
+$(call replaced,IMAGE,Service,template/spec/initContainers/0)
+$(call replaced,KEEPALIVE_IMAGE,CronJob,jobTemplate/spec/template/spec/containers/0)
+endef
+export DEPLOYMENT
+
+replaced = $(if $(filter command environment,$(firstword $(origin $(1)))),$(replacement))
+define replacement
+- target: {kind: $(2)}
+  patch: |-
+    - {op: replace, path: /spec/$(3)/image, value: "$($(1))"}
+endef
+
+.PHONY: render diff deploy platform $(DEPLOY)
+$(DEPLOY):
+	@test -f knative/overlays/$(OVERLAY)/kustomization.yaml || \
+		{ echo "There is no overlay $(OVERLAY); there are:" $$(ls knative/overlays) >&2; exit 1; }
+	@mkdir -p $@
+	@printf '%s\n' "$$DEPLOYMENT" > $@/kustomization.yaml
+
+render: $(DEPLOY) ## print what `make deploy OVERLAY=dev IMAGE=… KEEPALIVE_IMAGE=…` applies
+	@$(KUBECTL) kustomize $(DEPLOY)
+
+diff: $(DEPLOY) ## what `make deploy` would change in the cluster
+	@$(KUBECTL) diff -k $(DEPLOY) || test $$? = 1
+
+deploy: $(DEPLOY) ## apply an overlay to the cluster of kubectl's context, and wait until it is ready
+	@$(KUBECTL) apply -k $(DEPLOY) || \
+		{ echo "If it says 'must not set the field(s)': make platform, once for each cluster" >&2; exit 1; }
+	@$(KUBECTL) wait -n $(NAMESPACE) --for=condition=Ready --timeout=$(WAIT) services.serving.knative.dev/ember
+	@$(KUBECTL) get -n $(NAMESPACE) services.serving.knative.dev/ember -o jsonpath='{.status.url}{"\n"}'
+
+platform: ## turn on what Ember needs in Knative, for the whole cluster and for good
+	@$(KUBECTL) apply --server-side --field-manager=ember -k knative/platform
+
 # --- measurements -------------------------------------------------------------------------------
 
 bench: bench-swap bench-memory bench-prefetch ## every benchmark

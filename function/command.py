@@ -17,7 +17,7 @@ COMMANDS = {
     "faces": ("function.cli.faces:faces", "List the faces of a photo, or draw them."),
     "coldstart": ("function.cli.coldstart:coldstart", "Show where the time goes until ready."),
     "config": ("function.cli.config:config", "Show the settings and where each came from."),
-    "ping": ("keepalive.cli:ping", "Ask a server whether it is ready."),
+    "ping": ("keepalive.cli:ping", "Ask a server whether it is ready, and swaps."),
     "prefetch": ("warmup.cli:prefetch", "Bring all models into the store, proven."),
     "models": ("warmup.cli:models", "Check the manifest; list, verify or clean the store."),
 }

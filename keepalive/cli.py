@@ -2,43 +2,113 @@
 
 from __future__ import annotations
 
+import json
+
 import click
 
 from keepalive import ping as pinging
+from keepalive import swap as swapping
+from keepalive.check import Check, Outcome, check
 
-UNAVAILABLE = 69
+EXIT_CODES = {
+    Outcome.WELL: 0,
+    Outcome.UNAVAILABLE: 69,
+    Outcome.SLOW: 75,
+    Outcome.WRONG: 76,
+}
+
+_SECONDS = click.FloatRange(0, min_open=True)
 
 
-class NotReady(click.ClickException):
-    """The server does not take traffic."""
-
-    exit_code = UNAVAILABLE
+def _header(text: str) -> tuple[str, str]:
+    """A name and a value; what is wrong is told without the value, which may be secret."""
+    name, colon, value = text.partition(":")
+    if not (colon and name.strip() and text.isascii() and text.isprintable()):
+        raise click.BadParameter("It looks like 'Name: value'.", param_hint="--header")
+    return name.strip(), value.strip()
 
 
 @click.command()
 @click.argument("url", default="http://127.0.0.1:8080")
 @click.option(
     "--timeout",
-    type=click.FloatRange(0, min_open=True),
+    type=_SECONDS,
     default=5.0,
     show_default=True,
     help="Seconds to wait for an answer.",
 )
-def ping(url: str, timeout: float) -> None:
-    """Ask the server at URL whether it is ready: exit code 0 when it is, else 69."""
+@click.option(
+    "--wait",
+    type=click.FloatRange(0),
+    default=0.0,
+    show_default=True,
+    help="Seconds that it may take to become ready, e.g. when it starts from zero.",
+)
+@click.option("--swap", is_flag=True, help="Also ask for a tiny swap, and look at the result.")
+@click.option(
+    "--max-latency",
+    type=_SECONDS,
+    help="The most seconds that the swap, or without one the answer, may take.",
+)
+@click.option(
+    "--header",
+    "headers",
+    metavar="'NAME: VALUE'",
+    multiple=True,
+    help="A header to send, e.g. Authorization; may be repeated.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Write one line of JSON, whatever happens.")
+@click.pass_context
+def ping(
+    context: click.Context,
+    url: str,
+    *,
+    timeout: float,
+    wait: float,
+    max_latency: float | None,
+    headers: tuple[str, ...],
+    swap: bool,
+    as_json: bool,
+) -> None:
+    """Ask the server at URL whether it is ready, and with --swap, whether it swaps.
+
+    Exit codes: 0 all is well, 69 unreachable or not ready, 75 too slow, 76 the swap is wrong.
+    """
+    sent = dict(_header(text) for text in headers)
     try:
         address = pinging.readyz(url)
+        swaps_at = swapping.address(address) if swap else None
     except ValueError as error:
         raise click.BadParameter(f"{error}.", param_hint="URL") from None
-    try:
-        answer = pinging.ping(address, timeout)
-    except pinging.Unreachable as error:
-        raise NotReady(f"{address}: {error}.") from None
-    line = f"{address}: {answer.phase} ({answer.latency_s * 1e3:.1f} ms)"
-    if not answer.ready:
-        waiting = f", waiting for {answer.waiting_for}" if answer.waiting_for else ""
-        raise NotReady(f"{line}{waiting}")
-    click.echo(line)
+    found = check(
+        address,
+        timeout_s=timeout,
+        wait_s=wait,
+        swapping=swaps_at,
+        most_s=max_latency,
+        headers=sent,
+    )
+    if as_json:
+        click.echo(json.dumps(found.plain()))
+    else:
+        click.echo(_line(found), err=found.outcome is not Outcome.WELL)
+    context.exit(EXIT_CODES[found.outcome])
+
+
+def _line(found: Check) -> str:
+    """For people."""
+    parts = []
+    if found.answer:
+        parts.append(f"{found.answer.phase} ({found.answer.latency_s * 1e3:.1f} ms)")
+    if swapped := found.swapped:
+        identity = f"identity distance {swapped.before:.2f} to {swapped.after:.2f}"
+        parts.append(f"swapped ({swapped.latency_s * 1e3:.0f} ms, {identity})")
+        parts += [f"warning {code}" for code in swapped.warnings]
+        parts += [f"{model} degraded" for model in swapped.degraded]
+    if found.reason:
+        parts.append(found.reason)
+    mark = "" if found.outcome is Outcome.WELL else "Error: "
+    return f"{mark}{found.url}: {', '.join(parts)}"
 
 
 commands = click.Group("keepalive", commands=[ping], help="What keeps replicas warm.")

@@ -13,7 +13,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from keepalive.ping import Unreachable, ping, readyz
+from keepalive.exchange import Unreachable
+from keepalive.ping import ping, readyz
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -176,7 +176,8 @@ class TestServing:
         assert len(done.stderr.splitlines()) == 1
 
     def test_it_serves_without_the_cli_extra(self, tmp_path, free_port):
-        from keepalive.ping import Unreachable, ping, readyz
+        from keepalive.exchange import Unreachable
+        from keepalive.ping import ping, readyz
 
         log = (tmp_path / "log").open("wb")
         process = subprocess.Popen(

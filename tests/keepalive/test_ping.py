@@ -2,52 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import subprocess
 import sys
 import threading
-from contextlib import contextmanager, suppress
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from keepalive.ping import Unreachable, ping, readyz
-
-
-@contextmanager
-def answering(status, body, wait=None):
-    """A tiny server that always gives one answer, after `wait` is set."""
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self):
-            self.server.asked.append(self.path)
-            if wait:
-                wait.wait(10)
-            with suppress(ConnectionError):  # who asked has given up
-                self.send_response(status)
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-        def log_message(self, *_):
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        server.asked = []
-        server.url = f"http://127.0.0.1:{server.server_port}"
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
-        try:
-            yield server
-        finally:
-            if wait:
-                wait.set()
-            server.shutdown()
-            thread.join()
-
-
-READY = b'{"ready": true, "phase": "ready", "waiting_for": null}'
-LOADING = b'{"ready": false, "phase": "loading", "waiting_for": "2 models"}'
+from keepalive.exchange import Unreachable
+from keepalive.ping import Answer, ping, readyz, wait
+from tests.keepalive.answering import LOADING, READY, answering, serving
 
 
 @pytest.mark.parametrize(
@@ -68,6 +33,12 @@ def test_an_address_is_completed(given, address):
 def test_what_is_no_address_is_refused(given):
     with pytest.raises(ValueError, match="is not an http or https address"):
         readyz(given)
+
+
+def test_an_address_with_a_password_is_refused_without_repeating_it():
+    with pytest.raises(ValueError, match="has a user name in it") as refused:
+        readyz("https://me:secret@host")
+    assert "secret" not in str(refused.value)
 
 
 def test_a_ready_server_is_ready():
@@ -122,6 +93,87 @@ def test_a_server_that_does_not_speak_http_is_named():
         thread.join()
 
 
+def test_a_server_that_drips_is_given_up():
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        stop = threading.Event()
+
+        def drip():
+            connection, _ = listener.accept()
+            with connection:
+                connection.recv(1000)
+                connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n")
+                while not stop.wait(0.05):
+                    connection.sendall(b"x")
+
+        thread = threading.Thread(target=drip)
+        thread.start()
+        with pytest.raises(Unreachable, match="timed out"):
+            ping(f"http://127.0.0.1:{listener.getsockname()[1]}/readyz", timeout_s=0.3)
+        stop.set()
+        thread.join()
+
+
+def test_headers_are_sent_and_a_redirect_does_not_take_them_elsewhere():
+    with answering(200, READY) as elsewhere:
+        moved = {"Location": f"{elsewhere.url}/readyz"}
+        with answering(302, b"", headers=moved) as server, pytest.raises(Unreachable) as told:
+            ping(readyz(server.url), headers={"Authorization": "Bearer x"})
+    assert server.heads[0]["Authorization"] == "Bearer x"
+    assert elsewhere.asked == []
+    assert str(told.value) == f"it answers 302; the address to ask is {elsewhere.url}/readyz"
+
+
+class Awaking:
+    """A server that takes some tries to be ready, in a time of its own."""
+
+    def __init__(self, *answers, held_s=0.0):
+        self.answers, self.held_s = list(answers), held_s
+        self.now, self.limits = 0.0, []
+
+    def ask(self, timeout_s):
+        self.limits.append(timeout_s)
+        self.now += self.held_s
+        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def sleep(self, seconds):
+        self.now += seconds
+
+    def wait(self, timeout_s, wait_s):
+        return wait(self.ask, timeout_s, wait_s, clock=lambda: self.now, sleep=self.sleep)
+
+
+class TestWaiting:
+    READY = Answer(True, "ready", None, 0.1)
+    LOADING = Answer(False, "loading", "2 models", 0.1)
+    NOBODY = Unreachable("Connection refused")
+
+    def test_without_it_there_is_one_try(self):
+        server = Awaking(self.LOADING, self.READY)
+        assert server.wait(5, 0) is self.LOADING
+        assert server.limits == [5]
+
+    def test_it_asks_until_the_server_is_ready(self):
+        server = Awaking(self.NOBODY, self.LOADING, self.READY)
+        assert server.wait(5, 60) is self.READY
+        assert len(server.limits) == 3
+
+    def test_a_try_may_be_held_for_all_of_the_time_that_is_left(self):
+        server = Awaking(self.LOADING, self.READY, held_s=20)
+        server.wait(5, 60)
+        assert server.limits == [60, 39]
+
+    def test_when_the_time_is_up_the_last_answer_counts(self):
+        assert Awaking(self.NOBODY, self.LOADING).wait(5, 3) is self.LOADING
+        server = Awaking(self.LOADING, self.NOBODY)
+        with pytest.raises(Unreachable, match="Connection refused"):
+            server.wait(5, 3)
+        assert server.now == 3
+        assert server.limits[-1] == 5
+
+
 class TestCommand:
     """`python -m keepalive ping`, which is also `ember ping`."""
 
@@ -154,6 +206,41 @@ class TestCommand:
 
     def test_a_wrong_address_is_a_usage_error(self):
         assert self.run("ftp://host").returncode == 2
+
+    def test_it_waits_for_a_server_that_starts(self):
+        answers = [(503, LOADING), (200, READY)]
+        with serving(lambda _: answers.pop(0)) as server:
+            done = self.run(server.url, "--wait", "30")
+        assert done.returncode == 0
+        assert server.asked == ["/readyz", "/readyz"]
+
+    def test_too_slow_an_answer_is_told(self):
+        with answering(200, READY) as server:
+            done = self.run(server.url, "--max-latency", "0.000001")
+        assert done.returncode == 75
+        assert "at most 1e-06 are allowed" in done.stderr
+
+    def test_json_is_one_line_whatever_happens(self, free_port):
+        with answering(503, LOADING) as server:
+            done = self.run(server.url, "--json")
+        assert (done.returncode, done.stderr) == (69, "")
+        (line,) = done.stdout.splitlines()
+        told = json.loads(line)
+        assert told["outcome"] == "unavailable"
+        assert told["reason"] == "waiting for 2 models"
+        assert told["answer"]["phase"] == "loading"
+        nobody = self.run(f"127.0.0.1:{free_port}", "--json")
+        assert nobody.returncode == 69
+        assert json.loads(nobody.stdout)["reason"] == "Connection refused"
+
+    def test_a_header_is_sent_and_a_bad_one_is_refused_without_repeating_it(self):
+        with answering(200, READY) as server:
+            assert self.run(server.url, "--header", "Authorization: Bearer x").returncode == 0
+        assert server.heads[0]["Authorization"] == "Bearer x"
+        for bad in ("secret", ": secret", "X: se\ncret", "X: sécret"):
+            done = self.run("127.0.0.1:1", "--header", bad)
+            assert done.returncode == 2
+            assert "cret" not in done.stderr
 
     def test_the_time_to_wait_can_be_given(self):
         with answering(200, READY, threading.Event()) as server:

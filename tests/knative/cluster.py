@@ -1,0 +1,246 @@
+"""A stand-in for the API of a cluster: enough of it for `kubectl apply`, `diff`, `wait` and `get`.
+
+It keeps objects, merges patches, checks dry runs, and does two things of Knative's: it refuses what
+a flag of config-features guards, and it makes Services ready. It validates nothing else.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import threading
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import yaml
+
+KINDS = {
+    "v1": {
+        "Namespace": "namespaces",
+        "ConfigMap": "configmaps",
+        "ServiceAccount": "serviceaccounts",
+    },
+    "batch/v1": {"CronJob": "cronjobs"},
+    "serving.knative.dev/v1": {"Service": "services"},
+}
+_VERBS = ["create", "get", "list", "patch", "update", "watch"]
+
+
+class Refused(Exception):
+    """The webhook's no."""
+
+
+class Cluster:
+    """What is in the cluster.
+
+    Attributes:
+        url: where its API is.
+        objects: by the path of their address.
+        revisions: how often a Service's template has changed.
+        calls: methods and paths so far that changed something.
+    """
+
+    def __init__(self) -> None:
+        self.url = ""
+        self.objects: dict[str, dict[str, Any]] = {}
+        self.revisions = 0
+        self.calls: list[tuple[str, str]] = []
+        self.lock = threading.Lock()
+        self.put(
+            "/api/v1/namespaces/knative-serving/configmaps/config-features",
+            {
+                "apiVersion": "v1",
+                "kind": "ConfigMap",
+                "metadata": {"name": "config-features", "namespace": "knative-serving"},
+                "data": {"_example": "…", "kubernetes.podspec-fieldref": "enabled"},
+            },
+        )
+
+    @property
+    def features(self) -> dict[str, str]:
+        return self.objects["/api/v1/namespaces/knative-serving/configmaps/config-features"]["data"]
+
+    def put(self, path: str, new: dict[str, Any], *, dry: bool = False) -> dict[str, Any]:
+        """Keep an object, unless it is refused."""
+        old = self.objects.get(path)
+        new = copy.deepcopy(new)
+        if new["apiVersion"] == "serving.knative.dev/v1":
+            self._admit(new)
+        new["metadata"].setdefault("uid", path)
+        changed = old is None or _meant(old) != _meant(new)
+        generation = (old or {}).get("metadata", {}).get("generation", 0) + changed
+        new["metadata"] |= {"resourceVersion": str(generation), "generation": generation}
+        if changed and "spec" in new and new["apiVersion"] == "serving.knative.dev/v1" and not dry:
+            self.revisions += 1
+            new["status"] = {
+                "observedGeneration": generation,
+                "url": f"http://ember.{new['metadata']['namespace']}.example.com",
+                "conditions": [{"type": "Ready", "status": "True"}],
+            }
+        if not dry:
+            self.objects[path] = new
+        return new
+
+    def _admit(self, service: dict[str, Any]) -> None:
+        spec = service["spec"]["template"]["spec"]
+        flag = "kubernetes.podspec-init-containers"
+        if "initContainers" in spec and self.features.get(flag) != "enabled":
+            raise Refused("must not set the field(s): spec.template.spec.initContainers")
+
+
+def _meant(thing: dict[str, Any]) -> dict[str, Any]:
+    return {key: thing[key] for key in thing if key not in {"metadata", "status"}}
+
+
+def _merged(old: Any, patch: Any) -> Any:
+    """RFC 7396; what kubectl's strategic patches say beyond it is not needed here."""
+    if not isinstance(old, dict) or not isinstance(patch, dict):
+        return patch
+    merged = dict(old)
+    for key, value in patch.items():
+        if value is None:
+            merged.pop(key, None)
+        elif not key.startswith("$"):
+            merged[key] = _merged(merged.get(key), value)
+    return merged
+
+
+def _openapi(version: str) -> dict[str, Any]:
+    """Says that the server itself checks fields, so that kubectl leaves it to the server."""
+    group, _, number = version.rpartition("/")
+    parameters = [{"name": "fieldValidation", "in": "query"}]
+    paths = {
+        f"/{name}": {
+            "patch": {
+                "parameters": parameters,
+                "responses": {},
+                "x-kubernetes-group-version-kind": {
+                    "group": group,
+                    "version": number,
+                    "kind": kind,
+                },
+            }
+        }
+        for kind, name in KINDS[version].items()
+    }
+    return {"openapi": "3.0.0", "info": {"title": "x", "version": "1"}, "paths": paths}
+
+
+def _discovery(path: str) -> dict[str, Any] | None:
+    if path == "/api":
+        return {"kind": "APIVersions", "versions": ["v1"]}
+    if path == "/apis":
+        groups = [version.split("/") for version in KINDS if "/" in version]
+        versions = [{"groupVersion": f"{name}/{v}", "version": v} for name, v in groups]
+        named = [
+            {"name": version["groupVersion"].split("/")[0], "versions": [version]}
+            | {"preferredVersion": version}
+            for version in versions
+        ]
+        return {"kind": "APIGroupList", "apiVersion": "v1", "groups": named}
+    if path == "/openapi/v3":
+        addresses = {
+            f"{'apis' if '/' in version else 'api'}/{version}": version for version in KINDS
+        }
+        return {"paths": {at: {"serverRelativeURL": f"/openapi/v3/{at}"} for at in addresses}}
+    if path.startswith("/openapi/v3/api"):
+        return _openapi(path.removeprefix("/openapi/v3/").partition("/")[2])
+    version = path.removeprefix("/apis/").removeprefix("/api/")
+    if version not in KINDS:
+        return None
+    found = [
+        {"name": name, "kind": kind, "namespaced": kind != "Namespace", "verbs": _VERBS}
+        | {"singularName": kind.lower()}
+        for kind, name in KINDS[version].items()
+    ]
+    return {"kind": "APIResourceList", "groupVersion": version, "resources": found}
+
+
+@contextmanager
+def running():
+    """A cluster that answers on this machine."""
+    cluster, stopping = Cluster(), threading.Event()
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def answer(self, status, told):
+            body = json.dumps(told).encode()
+            self.send_response(status)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def failed(self, status, reason, message):
+            told = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": status}
+            self.answer(status, told | {"reason": reason, "message": message})
+
+        def do_GET(self):
+            parts = urlsplit(self.path)
+            if found := _discovery(parts.path):
+                return self.answer(200, found)
+            if found := cluster.objects.get(parts.path):
+                return self.answer(200, found)
+            query = parse_qs(parts.query)
+            if selector := query.get("fieldSelector"):
+                name = selector[0].removeprefix("metadata.name=")
+                thing = cluster.objects[f"{parts.path}/{name}"]
+                if "watch" in query:
+                    return self.watched(thing)
+                listed = {"kind": "List", "apiVersion": "v1", "items": [thing]}
+                return self.answer(200, listed | {"metadata": {"resourceVersion": "1"}})
+            return self.failed(404, "NotFound", f"{parts.path} not found")
+
+        def watched(self, thing):
+            """What is there, a mark that this was all, and then nothing for as long as asked."""
+            mark = {"resourceVersion": "1", "annotations": {"k8s.io/initial-events-end": "true"}}
+            end = {"kind": thing["kind"], "apiVersion": thing["apiVersion"], "metadata": mark}
+            self.send_response(200)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Connection", "close")
+            self.end_headers()
+            for kind, about in (("ADDED", thing), ("BOOKMARK", end)):
+                self.wfile.write(json.dumps({"type": kind, "object": about}).encode() + b"\n")
+            stopping.wait(60)
+            self.close_connection = True
+
+        def change(self, path, make):
+            dry = "dryRun" in urlsplit(self.path).query
+            with cluster.lock:
+                try:
+                    told = cluster.put(path, make(cluster.objects.get(path, {})), dry=dry)
+                except Refused as error:
+                    message = f'admission webhook "validation.webhook.serving.knative.dev": {error}'
+                    return self.failed(400, "BadRequest", message)
+                if not dry:
+                    cluster.calls.append((self.command, path))
+            return self.answer(201 if self.command == "POST" else 200, told)
+
+        def do_POST(self):
+            new = self.content()
+            path = f"{urlsplit(self.path).path}/{new['metadata']['name']}"
+            self.change(path, lambda _: new)
+
+        def do_PATCH(self):
+            new = self.content()
+            self.change(urlsplit(self.path).path, lambda old: _merged(old, new))
+
+        def content(self):
+            return yaml.safe_load(self.rfile.read(int(self.headers["Content-Length"])))
+
+        def log_message(self, *_):
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        cluster.url = f"http://127.0.0.1:{server.server_port}"
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        try:
+            yield cluster
+        finally:
+            stopping.set()
+            server.shutdown()
+            thread.join()

@@ -1,0 +1,108 @@
+"""Whether the names in manifests are those of the code: settings, commands, paths, ports, images.
+
+Each check yields what is not, in words.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+import click
+
+from function.command import COMMANDS
+from function.http.openapi import document
+from function.settings import load
+from keepalive.cli import commands as keepalive
+from tests.knative.manifests import ROOT
+from warmup.variables import SettingsError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.knative.manifests import Manifests
+
+_TARGET = re.compile(r"^FROM \S+ AS (\S+)$", re.MULTILINE)
+
+
+def settings(manifests: Manifests) -> Iterator[str]:
+    """Settings that do not exist, or cannot have the value."""
+    for name, _, container in manifests.containers:
+        environment = manifests.environment(container)
+        ours = {k: v for k, v in environment.items() if k.startswith("EMBER_")}
+        try:
+            load(ours)
+        except SettingsError as error:
+            for problem in error.problems:
+                yield f"{name}: {problem}"
+
+
+def commands(manifests: Manifests) -> Iterator[str]:
+    """Commands, arguments and options that the image's program does not have."""
+    for name, _, container in manifests.containers:
+        if "command" in container:
+            yield f"{name}: command replaces the image's program; use args"
+            continue
+        word, *rest = container.get("args", ["--help"])
+        known = keepalive.commands if is_keepalive(container["image"]) else ember()
+        if word not in known:
+            yield f"{name}: there is no command {word}"
+            continue
+        try:
+            known[word].make_context(word, rest)
+        except click.UsageError as error:
+            yield f"{name}: {word}: {error.format_message()}"
+
+
+def probe_paths(manifests: Manifests) -> Iterator[str]:
+    """Probes that ask where nothing answers."""
+    for name, _, container in manifests.containers:
+        for probe in ("readinessProbe", "livenessProbe", "startupProbe"):
+            path = container.get(probe, {}).get("httpGet", {}).get("path")
+            if path is not None and path not in gets():
+                yield f"{name}: {probe}: nothing answers GET {path}"
+
+
+def ports(manifests: Manifests) -> Iterator[str]:
+    """A port that the process does not listen on, with what Knative tells it."""
+    (port,) = (one["containerPort"] for one in manifests.main["ports"])
+    environment = {**manifests.environment(manifests.main), "PORT": str(port)}
+    listens = load({k: v for k, v in environment.items() if k.startswith("EMBER_") or k == "PORT"})
+    if listens.port != port:
+        yield f"it listens on {listens.port}, not on {port}"
+
+
+def images(manifests: Manifests) -> Iterator[str]:
+    """Tags of images built here that are no target of the Containerfile."""
+    targets = set(_TARGET.findall((ROOT / "image" / "Containerfile").read_text()))
+    for name, _, container in manifests.containers:
+        image, colon, tag = container["image"].rpartition(":")
+        if not colon:
+            yield f"{name}: no overlay says which image {container['image']} is"
+        elif image.startswith("dev.local/") and tag not in targets:
+            yield f"{name}: {tag} is no target of image/Containerfile"
+
+
+def is_keepalive(image: str) -> bool:
+    """Whether it is the image of `python -m keepalive`."""
+    return "keepalive" in image
+
+
+@cache
+def ember() -> dict[str, click.Command]:
+    """The subcommands of `ember`."""
+    found = {}
+    for name, (place, _) in COMMANDS.items():
+        module, _, attribute = place.partition(":")
+        found[name] = getattr(import_module(module), attribute)
+    return found
+
+
+def gets() -> set[str]:
+    """The paths that answer GET; tests/function/http holds the document equal to the routes."""
+    return {path for path, methods in document()["paths"].items() if "get" in methods}
+
+
+CHECKS = (settings, commands, probe_paths, ports)

@@ -1,0 +1,216 @@
+"""What our manifests promise beyond being accepted: no cold start in a request, no lost request.
+
+Each check yields what breaks the promise, in words. The reasons are in docs/deploy.md.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import TYPE_CHECKING
+
+from function.settings import load
+from tests.knative.manifests import quantity
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.knative.manifests import Manifests
+
+QUEUE_PROXY_DRAIN_S = 30
+"""How long a queue-proxy that is told to stop keeps forwarding; only then are we told."""
+_OUR_DEADLINES = ("body_timeout_s", "request_timeout_s")
+_UNITS = {"s": 1, "m": 60, "h": 3600}
+
+
+def _scale(manifests: Manifests, name: str) -> int:
+    return int(manifests.annotations.get(f"autoscaling.knative.dev/{name}", 0))
+
+
+def one_pod(manifests: Manifests) -> Iterator[str]:
+    """One cold request must not start two pods."""
+    places = manifests.revision.get("containerConcurrency", 0)
+    if not places:
+        yield "containerConcurrency must be set: without it nothing limits a replica"
+        return
+    given = manifests.annotations
+    target = float(given.get("autoscaling.knative.dev/target", places))
+    percent = float(given.get("autoscaling.knative.dev/target-utilization-percentage", 70))
+    if math.ceil(1 / (min(target, places) * percent / 100)) != 1:
+        yield f"one cold request starts several pods: {places} places at {percent:g} %"
+
+
+def places(manifests: Manifests) -> Iterator[str]:
+    """A replica gets what it works on at once: two requests for each thread."""
+    settings = load(manifests.environment(manifests.main))
+    threads = settings.threads or math.ceil(quantity(manifests.main["resources"]["limits"]["cpu"]))
+    if manifests.revision.get("containerConcurrency") != 2 * threads:
+        yield f"containerConcurrency must be {2 * threads}, twice the {threads} threads"
+
+
+def warm_floor(manifests: Manifests) -> Iterator[str]:
+    """There is always a replica, a new revision starts with as many, and panic has a ceiling."""
+    floor = _scale(manifests, "min-scale")
+    if floor < 1:
+        yield "min-scale must be 1 or more"
+    if _scale(manifests, "initial-scale") < floor:
+        yield "initial-scale must be min-scale or more: else pods are lost while it rolls out"
+    if _scale(manifests, "max-scale") < max(floor, 1):
+        yield "max-scale must be set: a panic during a cold start overshoots"
+
+
+def deadlines(manifests: Manifests) -> Iterator[str]:
+    """All three of Knative's time limits are set, and ours are shorter."""
+    names = ("timeoutSeconds", "responseStartTimeoutSeconds", "idleTimeoutSeconds")
+    missing = [name for name in names if name not in manifests.revision]
+    if missing:
+        yield f"{', '.join(missing)} must be set: the shortest counts, and defaults differ"
+        return
+    settings = load(manifests.environment(manifests.main))
+    shortest = min(manifests.revision[name] for name in names)
+    for name in _OUR_DEADLINES:
+        ours = getattr(settings, name, 0)
+        if ours >= shortest:
+            yield f"EMBER_{name.upper()} ({ours:g}) must be below the shortest limit ({shortest})"
+
+
+def drain(manifests: Manifests) -> Iterator[str]:
+    """A pod, which has timeoutSeconds to end, can drain twice: first the queue-proxy, then we."""
+    settings = load(manifests.environment(manifests.main))
+    ours = settings.drain_grace_s + settings.drain_timeout_s
+    if settings.drain_grace_s <= 0:
+        yield "EMBER_DRAIN_GRACE_S must be above 0: requests still come after SIGTERM"
+    has = manifests.revision.get("timeoutSeconds", 0)
+    if QUEUE_PROXY_DRAIN_S + ours >= has:
+        yield f"timeoutSeconds ({has}) must exceed {QUEUE_PROXY_DRAIN_S} + {ours:g} s of drain"
+
+
+def probes(manifests: Manifests) -> Iterator[str]:
+    """The first byte comes as early as it can, and loading is not killed."""
+    main = manifests.main
+    ready = main.get("readinessProbe", {})
+    if "startupProbe" in main:
+        yield "no startupProbe: the activator then waits for the kubelet"
+    if "httpGet" not in ready:
+        yield "the readinessProbe must be httpGet: an exec probe hides readiness from the activator"
+    if ready.get("periodSeconds") != 1:
+        yield "readinessProbe.periodSeconds must be 1"
+    if ready.get("initialDelaySeconds"):
+        yield "readinessProbe.initialDelaySeconds delays the first request"
+    alive = main.get("livenessProbe", {}).get("httpGet", {}).get("path")
+    if alive in {None, ready.get("httpGet", {}).get("path")}:
+        yield "the livenessProbe must be one that loading does not fail"
+
+
+def progress(manifests: Manifests) -> Iterator[str]:
+    """Knative does not give a start up while we still try."""
+    text = manifests.annotations.get("serving.knative.dev/progress-deadline", "")
+    seconds = sum(int(n) * _UNITS[unit] for n, unit in re.findall(r"(\d+)([smh])", text))
+    ours = load(manifests.environment(manifests.main)).warmup_retry_s
+    if seconds < 2 * ours:
+        yield f"progress-deadline ({seconds} s) must be twice EMBER_WARMUP_RETRY_S ({ours:g} s)"
+
+
+def hardened(manifests: Manifests) -> Iterator[str]:
+    """No root, nothing to write to but volumes, no capability, no token."""
+    for name, pod, container in manifests.containers:
+        has = {**pod.get("securityContext", {}), **container.get("securityContext", {})}
+        if has.get("runAsNonRoot") is not True or has.get("runAsUser", 0) == 0:
+            yield f"{name}: runAsNonRoot and a runAsUser other than 0 must be set"
+        if has.get("readOnlyRootFilesystem") is not True:
+            yield f"{name}: readOnlyRootFilesystem must be true"
+        if has.get("allowPrivilegeEscalation") is not False:
+            yield f"{name}: allowPrivilegeEscalation must be false"
+        if has.get("capabilities") != {"drop": ["ALL"]}:
+            yield f"{name}: all capabilities must be dropped"
+        if has.get("seccompProfile") != {"type": "RuntimeDefault"}:
+            yield f"{name}: seccompProfile must be RuntimeDefault"
+    accounts = {one["metadata"]["name"]: one for one in manifests.of("ServiceAccount")}
+    for name, pod in manifests.pods:
+        account = accounts.get(pod.get("serviceAccountName"), {})
+        mounted = account.get("automountServiceAccountToken", True)
+        if pod.get("automountServiceAccountToken", mounted) is not False:
+            yield f"{name}: needs no token of the cluster"
+
+
+def resources(manifests: Manifests) -> Iterator[str]:
+    """Memory is not overcommitted, and threads follow from a CPU limit."""
+    for container in [*manifests.revision.get("initContainers", []), manifests.main]:
+        has = container.get("resources", {})
+        requests, most = has.get("requests", {}), has.get("limits", {})
+        if not most.get("memory") or requests.get("memory") != most["memory"]:
+            yield f"{container['name']}: memory must have a limit, and the same request"
+        if not most.get("cpu") or not requests.get("cpu"):
+            yield f"{container['name']}: cpu must have a request and a limit"
+
+
+def store(manifests: Manifests) -> Iterator[str]:
+    """The init container fills the store that the main one reads, within the volume's size."""
+    volumes = {one["name"]: one for one in manifests.revision.get("volumes", [])}
+    used = set()
+    for container in [*manifests.revision.get("initContainers", []), manifests.main]:
+        folder = manifests.environment(container).get("EMBER_STORE")
+        mounts = {one["mountPath"]: one for one in container.get("volumeMounts", [])}
+        if folder not in mounts or mounts[folder].get("readOnly"):
+            yield f"{container['name']}: EMBER_STORE ({folder}) must be a volume it can write to"
+            return
+        used.add(mounts[folder]["name"])
+    if len(used) != 1:
+        yield "the containers must share one store"
+    for name in used:
+        size = volumes.get(name, {}).get("emptyDir", {}).get("sizeLimit")
+        quota = load(manifests.environment(manifests.main)).store_quota
+        if size and (quota is None or quota >= quantity(size)):
+            yield f"EMBER_STORE_QUOTA must be below the volume's {size}: else the pod is evicted"
+
+
+def one_release(manifests: Manifests) -> Iterator[str]:
+    """What fetches and what serves is the same image with the same settings."""
+    containers = [*manifests.revision.get("initContainers", []), manifests.main]
+    if len({container["image"] for container in containers}) > 1:
+        yield "all containers of a revision must have one image"
+    if len({str(manifests.environment(container)) for container in containers}) > 1:
+        yield "all containers of a revision must have the same settings"
+
+
+def kn_can_update(manifests: Manifests) -> Iterator[str]:
+    """`kn service update` makes revisions of its own."""
+    if "name" in manifests.service["spec"]["template"].get("metadata", {}):
+        yield "a fixed revision name makes the next update fail"
+
+
+def settings_are_kept(manifests: Manifests) -> Iterator[str]:
+    """A changed setting is a new ConfigMap, so a revision never changes under its replicas."""
+    for one in manifests.of("ConfigMap"):
+        if not re.fullmatch(r".+-[bcdfghkmt2-9]{10}", one["metadata"]["name"]):
+            yield f"the name of {one['metadata']['name']} has no hash of its content"
+
+
+def jobs(manifests: Manifests) -> Iterator[str]:
+    """Pings never pile up, and one that hangs is ended."""
+    for job in manifests.of("CronJob"):
+        name, spec = job["metadata"]["name"], job["spec"]
+        if spec.get("concurrencyPolicy") != "Forbid":
+            yield f"{name}: concurrencyPolicy must be Forbid"
+        if not spec["jobTemplate"]["spec"].get("activeDeadlineSeconds"):
+            yield f"{name}: activeDeadlineSeconds must be set"
+        if spec["jobTemplate"]["spec"].get("backoffLimit") != 0:
+            yield f"{name}: backoffLimit must be 0: a failed ping is a finding, not work to repeat"
+
+
+CHECKS = (
+    one_pod,
+    places,
+    warm_floor,
+    deadlines,
+    drain,
+    probes,
+    progress,
+    hardened,
+    resources,
+    store,
+    one_release,
+    kn_can_update,
+    settings_are_kept,
+    jobs,
+)

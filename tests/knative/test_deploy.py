@@ -1,0 +1,123 @@
+"""`make render`, `diff`, `deploy` and `platform`, with the real kubectl."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+
+import pytest
+import yaml
+
+from tests.knative.cluster import running
+from tests.knative.manifests import ROOT, kubectl, rendered
+
+DIGEST = "registry.example:5000/ember@sha256:" + "0" * 64
+
+
+def make(target, *variables, **environ):
+    return subprocess.run(
+        ["make", "--silent", target, f"KUBECTL={kubectl()}", *variables],
+        cwd=ROOT,
+        env={**os.environ, **environ},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def images(text):
+    words = [line.strip() for line in text.splitlines()]
+    return {word.removeprefix("image: ") for word in words if word.startswith("image: ")}
+
+
+class TestRender:
+    def test_without_variables_it_is_the_overlay(self):
+        done = make("render")
+        assert list(yaml.safe_load_all(done.stdout)) == rendered("overlays/dev").documents
+
+    def test_an_image_is_put_into_every_container_as_it_is_given(self):
+        done = make("render", f"IMAGE={DIGEST}", "KEEPALIVE_IMAGE=other/keepalive:2")
+        assert images(done.stdout) == {DIGEST, "other/keepalive:2"}
+        assert images(make("render", IMAGE=DIGEST).stdout) == {DIGEST, "dev.local/ember:keepalive"}
+
+    def test_a_namespace_is_used_everywhere(self):
+        documents = list(yaml.safe_load_all(make("render", "NAMESPACE=photos").stdout))
+        spaces = {one["metadata"].get("namespace", one["metadata"]["name"]) for one in documents}
+        assert spaces == {"photos"}
+
+    def test_an_overlay_that_does_not_exist_is_named_with_those_that_do(self):
+        done = make("render", "OVERLAY=prod")
+        assert done.returncode == 2
+        assert "There is no overlay prod; there are: dev" in done.stderr
+
+
+@pytest.fixture
+def cluster(tmp_path, monkeypatch):
+    """kubectl's context is a stand-in for a cluster."""
+    with running() as cluster:
+        config = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "current-context": "x",
+            "contexts": [{"name": "x", "context": {"cluster": "x", "user": "x"}}],
+            "clusters": [{"name": "x", "cluster": {"server": cluster.url}}],
+            "users": [{"name": "x", "user": {}}],
+        }
+        path = tmp_path / "config"
+        path.write_text(yaml.safe_dump(config))
+        monkeypatch.setenv("KUBECONFIG", str(path))
+        monkeypatch.setenv("HOME", str(tmp_path))  # kubectl keeps what it discovers there
+        yield cluster
+
+
+@pytest.mark.slow
+class TestDeploy:
+    def test_it_applies_waits_and_prints_the_address(self, cluster):
+        assert make("platform").returncode == 0
+        done = make("deploy", f"IMAGE={DIGEST}")
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.splitlines()[-1] == "http://ember.ember.example.com"
+        kinds = {one["kind"] for one in cluster.objects.values()}
+        assert kinds == {"Namespace", "ServiceAccount", "ConfigMap", "Service", "CronJob"}
+        path = "/apis/serving.knative.dev/v1/namespaces/ember/services/ember"
+        assert images(yaml.safe_dump(cluster.objects[path])) == {DIGEST}
+
+    def test_again_it_changes_nothing(self, cluster):
+        make("platform")
+        make("deploy")
+        calls = list(cluster.calls)
+        again = make("deploy")
+        assert again.returncode == 0, again.stderr
+        assert (cluster.calls, cluster.revisions) == (calls, 1)
+
+    def test_another_image_is_a_new_revision(self, cluster):
+        make("platform")
+        make("deploy")
+        assert make("deploy", f"IMAGE={DIGEST}").returncode == 0
+        assert cluster.revisions == 2
+
+    def test_without_the_flag_it_says_what_to_do(self, cluster):
+        done = make("deploy")
+        assert done.returncode == 2
+        assert "initContainers" in done.stderr
+        assert "make platform, once for each cluster" in done.stderr
+
+    def test_the_platform_keeps_what_others_have_set(self, cluster):
+        make("platform")
+        assert cluster.features.keys() == {
+            "_example",
+            "kubernetes.podspec-fieldref",
+            "kubernetes.podspec-init-containers",
+        }
+
+    def test_diff_shows_what_would_change_and_changes_nothing(self, cluster, needs):
+        needs("diff")
+        make("platform")
+        make("deploy")
+        same = make("diff")
+        assert (same.returncode, same.stdout) == (0, ""), same.stderr
+        calls = list(cluster.calls)
+        other = make("diff", f"IMAGE={DIGEST}")
+        assert other.returncode == 0, other.stderr
+        assert f"+        image: {DIGEST}" in other.stdout
+        assert cluster.calls == calls

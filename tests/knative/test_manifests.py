@@ -1,0 +1,80 @@
+"""Every kustomization renders to what Kubernetes and Knative accept, and to what we promise."""
+
+from __future__ import annotations
+
+import re
+import shutil
+
+import pytest
+
+from tests.knative import names, promises, schemas, webhook
+from tests.knative.manifests import KNATIVE, ROOT, Manifests, render, rendered
+
+OVERLAYS = sorted(path.parent.name for path in KNATIVE.glob("overlays/*/kustomization.yaml"))
+FOLDERS = ["base", *(f"overlays/{name}" for name in OVERLAYS)]
+CHECKS = [schemas.form, *webhook.CHECKS, *promises.CHECKS, *names.CHECKS]
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_there_is_nothing_to_complain_about(folder, check):
+    assert list(check(rendered(folder))) == []
+
+
+@pytest.mark.parametrize("name", OVERLAYS)
+def test_an_overlay_names_images_that_are_built_here(name):
+    assert list(names.images(rendered(f"overlays/{name}"))) == []
+
+
+def test_the_platform_turns_on_what_the_base_needs_and_no_more():
+    (features,) = render(KNATIVE / "platform")
+    assert features["metadata"] == {"name": "config-features", "namespace": "knative-serving"}
+    assert list(webhook.idle_flags(rendered("base"))) == []
+
+
+def test_a_changed_setting_makes_a_new_revision():
+    base, dev = rendered("base"), rendered("overlays/dev")  # they differ in settings
+    used = {one.main["envFrom"][0]["configMapRef"]["name"] for one in (base, dev)}
+    assert len(used) == 2
+
+
+def test_nothing_but_yaml_is_there():
+    files = [path for path in KNATIVE.rglob("*") if path.is_file()]
+    assert files
+    assert {path.suffix for path in files} == {".yaml"}
+
+
+def test_every_value_is_explained():
+    text = (ROOT / "docs" / "deploy.md").read_text()
+    base = rendered("base")
+    settings = [f"{name}={value}" for name, value in base.environment(base.main).items()]
+    scales = [f"{name.partition('/')[2]}: {value}" for name, value in base.annotations.items()]
+    numbers = [
+        f"{name}: {value}" for name, value in base.revision.items() if isinstance(value, int)
+    ]
+    assert [value for value in settings + scales + numbers if f"`{value}`" not in text] == []
+
+
+def test_the_overlay_that_the_docs_show_is_sound(tmp_path):
+    text = (ROOT / "docs" / "deploy.md").read_text()
+    (shown,) = re.findall(r"```yaml\n# knative/(\S+)\n(.+?)```", text, re.DOTALL)
+    shutil.copytree(KNATIVE, tmp_path, dirs_exist_ok=True)
+    path = tmp_path / shown[0]
+    path.parent.mkdir()
+    path.write_text(shown[1].replace("…", "0" * 64))
+    mine = Manifests(render(path.parent), rendered("base").flags)
+    assert [complaint for check in CHECKS for complaint in check(mine)] == []
+    assert mine.annotations["autoscaling.knative.dev/min-scale"] == "2"
+    assert mine.environment(mine.main)["EMBER_LOG_LEVEL"] == "warning"
+    assert mine.main["image"] == f"registry.example/ember@sha256:{'0' * 64}"
+
+
+def test_pings_end_before_their_job_is_ended():
+    (job,) = rendered("overlays/dev").of("CronJob")
+    spec = job["spec"]["jobTemplate"]["spec"]
+    words = spec["template"]["spec"]["containers"][0]["args"]
+    given = dict(word.split("=") for word in words if "=" in word)
+    longest = float(given["--wait"]) + 2 * float(given["--timeout"])
+    assert longest < spec["activeDeadlineSeconds"]
+    limit = rendered("overlays/dev").revision["responseStartTimeoutSeconds"]
+    assert float(given["--timeout"]) >= limit, "a ping gives up before Knative does"
