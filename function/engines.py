@@ -6,9 +6,10 @@ import asyncio
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from function.faces import models
+from function.runtime.buckets import Buckets
 from function.runtime.engine import PROVIDERS
 from function.runtime.slot import Slot, State
 from warmup.manifest import narrowed
@@ -18,7 +19,9 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
     from pathlib import Path
 
+    from function.runtime.batcher import Batcher
     from function.runtime.engine import Engine
+    from function.runtime.gate import Gate
     from warmup.manifest import Model
     from warmup.progress import Progress
     from warmup.timeline import Timeline
@@ -38,6 +41,7 @@ class Supply:
         store: where optimised graphs are kept; None for nowhere.
         fetch: None when every file is here.
         variant: the name of the variants that are loaded first, where models have them.
+        window: for how many seconds a batch may wait for more items; see `Batcher`.
         open: loads one model; see `models.open_engine`.
     """
 
@@ -47,6 +51,7 @@ class Supply:
     store: Path | None = None
     fetch: Fetch | None = None
     variant: str | None = None
+    window: float = 0.025
     open: Callable[..., Engine] = models.open_engine
 
 
@@ -57,6 +62,7 @@ class Engines:
         manifest: one model for each role.
         supply: how they are come by.
         timeline: gets a span for each loading.
+        gate: the permits to compute.
 
     Attributes:
         slots: by role; an upgrade gives new slots to the roles that it changes.
@@ -66,7 +72,9 @@ class Engines:
         ManifestError: the manifest has not what is needed.
     """
 
-    def __init__(self, manifest: Sequence[Model], supply: Supply, timeline: Timeline) -> None:
+    def __init__(
+        self, manifest: Sequence[Model], supply: Supply, timeline: Timeline, gate: Gate
+    ) -> None:
         models.check(manifest)
         chosen = narrowed(manifest, supply.variant)
         self._full = [replace(model, variants=()) for model in chosen]
@@ -77,6 +85,7 @@ class Engines:
         self.lesser = frozenset(model.role for model in chosen if model.variants)
         self._supply = supply
         self._timeline = timeline
+        self._gate = gate
         self._pool = ThreadPoolExecutor(len(manifest), "load")
         self._fetching: dict[str, Progress] = {}
         self._fetch_job: Future[Sequence[Model]] | None = None
@@ -121,8 +130,17 @@ class Engines:
         return [
             (size, *shape[1:])
             for shape in models.FAMILIES[role, model.family].shapes
-            for size in model.buckets or shape[:1]
+            for size in models.buckets(model)
         ]
+
+    @property
+    def largest(self) -> int:
+        """The most items that any batch may have."""
+        return max(models.buckets(model)[-1] for model in self._full)
+
+    def batcher(self, role: str) -> Batcher | None:
+        """What runs a model, once it is loaded."""
+        return cast("Batcher | None", self.slots[role].engine)
 
     def facts(self) -> dict[str, dict[str, Any]]:
         """How far each model is, as JSON knows it."""
@@ -216,7 +234,26 @@ class Engines:
 
             with self._timeline.span(f"check {model.role}"):
                 sanity.known(model.file.name, engine, model.golden)
-        return engine
+        return self._shared(model, engine)
+
+    def _shared(self, model: Model, engine: Engine) -> Engine:
+        """The engine as many threads share it."""
+        from function.runtime.batcher import Batcher
+
+        on_cpu = engine.provider == PROVIDERS["cpu"]
+        if engine.items is None:
+            buckets = Buckets(models.buckets(model), pads=not on_cpu)
+        else:
+            buckets = Buckets((engine.items,), pads=True)
+        runs = self._gate.permits if on_cpu else 1
+        return Batcher(
+            model.role,
+            engine,
+            self._gate,
+            runs=runs if buckets.largest > 1 or not on_cpu else None,
+            buckets=buckets,
+            window=self._supply.window,
+        )
 
     def _on_fetching(self, progress: Progress) -> None:
         self._fetching[progress.name.partition("/")[0]] = progress  # a variant's is role/variant

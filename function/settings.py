@@ -48,6 +48,12 @@ class Settings(WarmupSettings):
         "How many threads compute.",
         shown_default="the CPU quota",
     )
+    batch_window_ms: int = variable(
+        25,
+        whole(0, 1000),
+        "How long, in milliseconds, a batch waits for more items while another one is running,"
+        " where a model has batch sizes above 1; never with an interactive request in it.",
+    )
     backends: tuple[str, ...] = variable(
         ("cpu",),
         words("cuda", "cpu"),
