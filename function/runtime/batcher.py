@@ -152,8 +152,8 @@ class Batcher:
     def _alone(self, ticket: Ticket[_Member]) -> None:
         """Run a member by itself, right now."""
         if ticket.void(self._clock()):
-            self._drop([ticket])
-            return
+            with self._lock:
+                self._drop([ticket])
         start = 0
         while not ticket.item.settled:
             stop = min(ticket.rows, start + self.cap)
