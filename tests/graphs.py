@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,7 +24,7 @@ def dense(path: Path, *sizes: int, batch: int | str = "N", seed: int = 0) -> Pat
     """
     rng = np.random.default_rng(seed)
     nodes, weights, at = [], [], "x"
-    for n, (inputs, outputs) in enumerate(zip(sizes, sizes[1:], strict=False)):
+    for n, (inputs, outputs) in enumerate(pairwise(sizes)):
         matrix = rng.integers(-1, 2, (inputs, outputs)).astype(np.float32)
         weights.append(numpy_helper.from_array(matrix, f"w{n}"))
         nodes.append(helper.make_node("MatMul", [at, f"w{n}"], [f"m{n}"]))

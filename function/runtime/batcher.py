@@ -10,7 +10,6 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -106,8 +105,6 @@ class Batcher:
         self._buckets = buckets or Buckets()
         self._limit = self._buckets.largest
         self._window, self._clock = window, clock
-        # On a device it needs no permit to compute, and should not wait for one.
-        self._on_cpu = engine.provider.startswith("CPU")
         self._lock = threading.Lock()
         self._queue: Queue[_Member] = Queue()
         self._busy = 0
@@ -142,10 +139,11 @@ class Batcher:
         self._gate.give_way()
         member = _Member(batch, threading.Condition(self._lock), len(batch))
         ticket = Ticket(member, whose(), len(batch), batch.shape[1:])
-        with nullcontext() if self._on_cpu else self._gate.lent():
-            if self._runs is None:
-                self._alone(ticket)
-            else:
+        if self._runs is None:
+            self._alone(ticket)
+        else:
+            # On the CPU as well, or else nobody could come to the batch before it is over.
+            with self._gate.lent():
                 self._together(ticket)
         return member.outputs()
 
@@ -167,31 +165,22 @@ class Batcher:
             self._queue.put(ticket, self._clock())
             self._offer(member)
             parts = self._choose(member) if member.called else []
-        try:
-            self._lead(parts)
-            while member.called or not member.settled:
-                if member.called:
-                    with self._lock:
-                        parts = self._choose(member)
-                    self._lead(parts)
-                else:
-                    with self._gate.lent():
-                        self._wait(member)
-        finally:
+        self._lead(parts)
+        while self._wait(member):
             with self._lock:
-                self._queue.discard(ticket)
-                if member.called:  # its thread was turned away on its way
-                    member.called = self._called = False
-                    self._end_run()
+                parts = self._choose(member)
+            self._lead(parts)
 
-    def _wait(self, member: _Member) -> None:
-        """Wait until a member is settled or called."""
+    def _wait(self, member: _Member) -> bool:
+        """Wait until a member is called, which gives True, or settled."""
         with self._lock:
-            while True:
+            while not member.called:
+                if member.settled:
+                    return False
                 self._call()
-                if member.settled or member.called:
-                    return
-                member.wake.wait(self._until_due())
+                if not member.settled and not member.called:
+                    member.wake.wait(self._until_due())
+            return True
 
     def _lead(self, parts: list[_Part]) -> None:
         """Execute a batch with the run that was given for it, and pass the run on."""

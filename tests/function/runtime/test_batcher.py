@@ -177,7 +177,7 @@ def test_what_waits_while_a_batch_runs_is_the_next_batch(pool, batcher, engine, 
         expected = engine.engine.run(numbered(number))[0]
         np.testing.assert_array_equal(future.result(PATIENCE_S)[0], expected)
     assert engine.sizes == [1, 7]
-    where, lanes, seconds = zip(*gate.observer.waits, strict=True)
+    where, _, seconds = zip(*gate.observer.waits, strict=True)
     assert where.count("batch") == 7 + 1
     assert min(seconds) >= 0
 
@@ -441,12 +441,10 @@ class TestWindow:
         assert sorted(first) == [1, 2, 3]
 
     def test_a_full_batch_does_not(self, pool, batcher, engine):
-        took, first = self.began(pool, batcher, engine, *[Lane.BULK] * 8)
+        _, first = self.began(pool, batcher, engine, *[Lane.BULK] * 8)
         assert sorted(first) == list(range(1, 9))
 
-    def test_an_interactive_row_does_not_and_takes_the_others_with_it(
-        self, pool, batcher, engine
-    ):
+    def test_an_interactive_row_does_not_and_takes_the_others_with_it(self, pool, batcher, engine):
         _, first = self.began(pool, batcher, engine, Lane.BULK, Lane.INTERACTIVE)
         assert sorted(first) == [1, 2]
         assert len(engine.sizes) == 2

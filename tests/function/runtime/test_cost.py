@@ -58,7 +58,10 @@ def test_a_million_batches_do_not_wear_it_out():
     for n in range(1_000_000):
         rows = 1 + n % 8
         cost.observe(rows, 0.010 + 0.002 * rows)
-    assert (cost.base, cost.slope) == (pytest.approx(0.010, abs=1e-9), pytest.approx(0.002, abs=1e-9))
+    assert (cost.base, cost.slope) == (
+        pytest.approx(0.010, abs=1e-9),
+        pytest.approx(0.002, abs=1e-9),
+    )
 
 
 @given(st.lists(st.tuples(st.integers(1, 64), st.floats(0, 10)), min_size=1, max_size=60))

@@ -78,7 +78,10 @@ def test_a_member_that_is_too_large_is_split_and_its_rest_comes_next():
 
 def test_rows_of_another_kind_wait_for_a_batch_of_their_own():
     queue = filled(
-        ticket("a1", kind="a"), ticket("b1", kind="b"), ticket("a2", kind="a"), ticket("b2", kind="b")
+        ticket("a1", kind="a"),
+        ticket("b1", kind="b"),
+        ticket("a2", kind="a"),
+        ticket("b2", kind="b"),
     )
     assert [[item for item, *_ in batch] for batch in drained(queue, 4)] == [
         ["a1", "a2"],
