@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+import threading
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
     Fetch = Callable[[Sequence[Model], Callable[[Progress], None]], Sequence[Model]]
     """Gets the files of a manifest and tells where they are; it blocks, and reports meanwhile."""
 
+log = logging.getLogger("ember.engines")
+
 
 @dataclass(frozen=True, slots=True)
 class Supply:
@@ -42,6 +46,7 @@ class Supply:
         fetch: None when every file is here.
         variant: the name of the variants that are loaded first, where models have them.
         window: for how many seconds a batch may wait for more items; see `Batcher`.
+        tune: whether it is measured how batches use the CPUs best; needs a store.
         open: loads one model; see `models.open_engine`.
     """
 
@@ -52,6 +57,7 @@ class Supply:
     fetch: Fetch | None = None
     variant: str | None = None
     window: float = 0.025
+    tune: bool = False
     open: Callable[..., Engine] = models.open_engine
 
 
@@ -86,6 +92,7 @@ class Engines:
         self._supply = supply
         self._timeline = timeline
         self._gate = gate
+        self._tuning = threading.Lock()  # two measurements at once would measure each other
         self._pool = ThreadPoolExecutor(len(manifest), "load")
         self._fetching: dict[str, Progress] = {}
         self._fetch_job: Future[Sequence[Model]] | None = None
@@ -222,38 +229,60 @@ class Engines:
 
     def _opened(self, model: Model) -> Engine:
         supply = self._supply
+        open_engine = partial(
+            supply.open,
+            model,
+            backends=supply.backends,
+            allow_degraded=supply.allow_degraded,
+            store=supply.store,
+        )
         with self._timeline.span(f"load {model.role}"):
-            engine = supply.open(
-                model,
-                backends=supply.backends,
-                allow_degraded=supply.allow_degraded,
-                store=supply.store,
-            )
+            engine = open_engine()
         if model.golden:
             from function.runtime import sanity
 
             with self._timeline.span(f"check {model.role}"):
                 sanity.known(model.file.name, engine, model.golden)
-        return self._shared(model, engine)
+        return self._shared(model, engine, open_engine)
 
-    def _shared(self, model: Model, engine: Engine) -> Engine:
+    def _shared(self, model: Model, engine: Engine, open_engine: Callable[..., Engine]) -> Engine:
         """The engine as many threads share it."""
         from function.runtime.batcher import Batcher
 
         on_cpu = engine.provider == PROVIDERS["cpu"]
-        if engine.items is None:
-            buckets = Buckets(models.buckets(model), pads=not on_cpu)
-        else:
+        runs: int | None = 1
+        if engine.items is not None:
             buckets = Buckets((engine.items,), pads=True)
-        runs = self._gate.permits if on_cpu else 1
+        else:
+            buckets = Buckets(models.buckets(model), pads=not on_cpu)
+        if on_cpu and buckets.largest > 1 and engine.items is None:
+            engine, runs, size = self._tuned(model, engine, open_engine)
+            buckets = buckets.up_to(size)
+        if on_cpu and buckets.largest == 1:  # nothing to share: whoever may compute, runs
+            runs = None
         return Batcher(
-            model.role,
-            engine,
-            self._gate,
-            runs=runs if buckets.largest > 1 or not on_cpu else None,
-            buckets=buckets,
-            window=self._supply.window,
+            model.role, engine, self._gate, runs=runs, buckets=buckets, window=self._supply.window
         )
+
+    def _tuned(
+        self, model: Model, engine: Engine, open_engine: Callable[..., Engine]
+    ) -> tuple[Engine, int, int]:
+        """The engine that uses the CPUs best, how many batches at once, and of which size."""
+        from function.runtime import tuning
+
+        store, cpus, sizes = self._supply.store, self._gate.permits, models.buckets(model)
+        if not self._supply.tune or store is None:
+            return engine, cpus, sizes[-1]
+        kept = tuning.Kept.of(store, model.file.sha256, cpus, sizes)
+        wide = partial(open_engine, threads=cpus)
+        if plan := kept.load():
+            return engine if plan.threads == 1 else wide(), plan.runs, plan.size
+        shape = models.FAMILIES[model.role, model.family].shapes[0][1:]
+        with self._tuning, self._timeline.span(f"tune {model.role}"):
+            plan, engine = tuning.measure(engine, wide, shape, sizes, cpus=cpus)
+        log.info("tuned", extra={"role": model.role} | asdict(plan))
+        kept.save(plan)
+        return engine, plan.runs, plan.size
 
     def _on_fetching(self, progress: Progress) -> None:
         self._fetching[progress.name.partition("/")[0]] = progress  # a variant's is role/variant

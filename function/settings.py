@@ -45,7 +45,8 @@ class Settings(WarmupSettings):
     threads: int | None = variable(
         None,
         whole(1, 1024),
-        "How many threads compute.",
+        "How many threads compute at once. When it is set, how a model that takes batches uses them"
+        " is not measured: one thread for each inference, that many inferences at once.",
         shown_default="the CPU quota",
     )
     batch_window_ms: int = variable(
