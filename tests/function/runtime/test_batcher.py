@@ -195,8 +195,8 @@ def test_on_a_device_a_batch_is_filled_up_to_a_size_that_was_warmed(pool, model,
     assert engine.first[1][3] == 0
 
 
-def test_on_a_device_its_thread_lets_others_compute(pool, model):
-    engine, gate = Sabotaged(model, provider="CUDAExecutionProvider"), Gate(1)
+def test_a_thread_that_runs_a_batch_lets_others_come_to_the_next_one(pool, model):
+    engine, gate = Sabotaged(model), Gate(1)
     batcher = make(engine, gate)
     engine.go.clear()
     busy = pool.submit(call, batcher, numbered(1))
@@ -383,32 +383,6 @@ class TestAbandoned:
             futures[1].result(PATIENCE_S)
         futures[2].result(PATIENCE_S)
         assert engine.first == [[0], [2]]
-
-    def test_a_run_that_was_given_to_somebody_who_is_gone_goes_on(self, pool, model):
-        """The first who waits is called, has no permit yet, and then is gone."""
-        gate = Gate(1)
-        engine = Sabotaged(model)
-        batcher = make(engine, gate)
-        its = Turn(Lane.STANDARD)
-        engine.go.clear()
-        with ThreadPoolExecutor(1) as free:  # a thread without a permit holds the device
-            first = free.submit(batcher.run, numbered(0))
-            assert engine.begun.acquire(timeout=PATIENCE_S)
-            second = pool.submit(call, batcher, numbered(1), its=its)
-            wait_until(lambda: len(batcher._queue) == 1)
-            third = pool.submit(call, batcher, numbered(2))
-            wait_until(lambda: len(batcher._queue) == 2)
-            with gate.held():
-                engine.go.set()
-                wait_until(lambda: batcher._called)
-                its.gone = True
-            first.result(PATIENCE_S)
-        with pytest.raises(Problem):
-            second.result(PATIENCE_S)
-        np.testing.assert_array_equal(
-            third.result(PATIENCE_S)[0], engine.engine.run(numbered(2))[0]
-        )
-        assert (batcher._busy, len(batcher._queue)) == (0, 0)
 
 
 class TestWindow:
