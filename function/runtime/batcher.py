@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from function.problems import Problem
-from function.runtime import shortage
+from function.runtime import headroom, shortage
 from function.runtime.buckets import Buckets
 from function.runtime.cost import Cost
 from function.runtime.gate import abandoned, whose
+from function.runtime.headroom import Comeback
 from function.runtime.queue import Part, Queue, Ticket
 from function.runtime.sanity import WrongResultError, finite
 
@@ -104,6 +105,7 @@ class Batcher:
         self._runs = runs
         self._buckets = buckets or Buckets()
         self._limit = self._buckets.largest
+        self._memory, self._comeback = headroom.reader(engine.provider), Comeback()
         self._window, self._clock = window, clock
         self._lock = threading.Lock()
         self._queue: Queue[_Member] = Queue()
@@ -125,10 +127,6 @@ class Batcher:
         """The most rows of a batch at present."""
         return self._buckets.up_to(self._limit).largest
 
-    @cap.setter
-    def cap(self, rows: int) -> None:
-        self._limit = rows
-
     def run(self, batch: Rows) -> list[Rows]:
         """See `Engine.run`; rows of other callers may run with these.
 
@@ -149,11 +147,12 @@ class Batcher:
 
     def _alone(self, ticket: Ticket[_Member]) -> None:
         """Run a member by itself, right now."""
-        if ticket.void(self._clock()):
-            with self._lock:
-                self._drop([ticket])
         start = 0
         while not ticket.item.settled:
+            if ticket.void(self._clock()):
+                with self._lock:
+                    self._drop([ticket])
+                return
             stop = min(ticket.rows, start + self.cap)
             self._attempt([Part(ticket, start, stop)])
             start = stop
@@ -219,7 +218,8 @@ class Batcher:
     def _call(self) -> None:
         """Offer a run to the first who waits; its thread wakes, if only to see when one is due."""
         self._drop(self._queue.purge(self._clock()))
-        if head := self._queue.head():
+        head = self._queue.head()
+        if head and self._until_due() is not None:
             self._offer(head.item)
             head.item.wake.notify()
 
@@ -232,6 +232,7 @@ class Batcher:
         if head is None:
             self._busy -= 1
             return []
+        self._come_back(now)
         buckets = self._buckets.up_to(self._limit)
         slack = head.turn.deadline - now
         parts = self._queue.take(buckets.rows(self._queue.room_for(head), self.cost, slack))
@@ -240,6 +241,11 @@ class Batcher:
                 self._gate.observer.waited("batch", ticket.turn.lane, now - ticket.since)
         self._call()
         return parts
+
+    def _come_back(self, now: float) -> None:
+        """Allow one size more, if memory has become clearly more since it was too little."""
+        if self._comeback.asks(now) and self._comeback.allows(now, self._memory()):
+            self._limit = self._buckets.above(self.cap)
 
     def _end_run(self) -> None:
         """Give a run back, and to whoever is next."""
@@ -327,10 +333,12 @@ class Batcher:
         half = max(1, self._buckets.padded(rows) // 2)
         with self._lock:
             self._limit = min(self._limit, half)
+            self._comeback.fell(self._clock(), self._memory())
         log.warning("short of memory", extra={"stage": self._stage, "rows": rows, "cap": self.cap})
         if again:
             for some in _split(parts, min(rows, self.cap)):
-                self._attempt(some, again=False)
+                if rest := [part for part in some if not part.ticket.item.error]:
+                    self._attempt(rest, again=False)
         else:
             self._fail(parts, _no_memory())
 

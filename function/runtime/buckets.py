@@ -33,6 +33,10 @@ class Buckets:
         kept = tuple(size for size in self.sizes if size <= most)
         return Buckets(kept or self.sizes[:1], self.pads)
 
+    def above(self, size: int) -> int:
+        """The next larger size, or the largest."""
+        return next((each for each in self.sizes if each > size), self.largest)
+
     def padded(self, rows: int) -> int:
         """The size that is run for so many rows, at most the largest."""
         return self.sizes[bisect_left(self.sizes, rows)] if self.pads else rows

@@ -20,6 +20,7 @@ from function.runtime.backends.onnx import OnnxEngine
 from function.runtime.batcher import Batcher
 from function.runtime.buckets import Buckets
 from function.runtime.gate import Gate
+from function.runtime.headroom import Memory
 from function.runtime.observer import Unobserved
 from function.runtime.sanity import WrongResultError
 from function.turn import Lane, Turn
@@ -38,9 +39,9 @@ def model(tmp_path_factory):
 class Sabotaged:
     """A real engine in which rows can be bad, memory can end, and a batch can be held up."""
 
-    def __init__(self, engine, provider=None):
+    def __init__(self, engine):
         self.engine = engine
-        self.provider = provider or engine.provider
+        self.provider = engine.provider
         self.items = engine.items
         self.sizes = []
         self.first = []  # the first value of every row of every batch
@@ -182,8 +183,8 @@ def test_what_waits_while_a_batch_runs_is_the_next_batch(pool, batcher, engine, 
     assert min(seconds) >= 0
 
 
-def test_on_a_device_a_batch_is_filled_up_to_a_size_that_was_warmed(pool, model, gate):
-    engine = Sabotaged(model, provider="CUDAExecutionProvider")
+def test_where_only_warmed_sizes_may_run_a_batch_is_filled_up(pool, model, gate):
+    engine = Sabotaged(model)
     batcher = make(engine, gate, pads=True)
     for size in (1, 8) * 100:
         batcher.cost.observe(size, 1.0)  # a batch costs the same, whatever its size
@@ -336,12 +337,27 @@ class TestMemory:
         call(batcher, numbered(1))
 
     def test_the_cap_stays_a_size_that_was_warmed(self, model, gate):
-        engine = Sabotaged(model, provider="CUDAExecutionProvider")
+        engine = Sabotaged(model)
         batcher = make(engine, gate, sizes=(1, 3, 8), pads=True)
         engine.memory = 3
         call(batcher, numbered(1, 8))
         assert batcher.cap == 3
         assert engine.sizes == [8, 3, 3, 3]
+
+    def test_a_larger_size_is_tried_again_when_memory_has_become_more(self, model, gate):
+        state = {"now": 100.0, "free": 1}
+        engine = Sabotaged(model)
+        batcher = make(engine, gate, clock=lambda: state["now"])
+        batcher._memory = lambda: Memory(state["free"], 100)
+        engine.memory = 1
+        with pytest.raises(Problem):
+            call(batcher, numbered(1, 8))  # eight, then four, and then it is given up
+        assert batcher.cap == 1
+        engine.memory = math.inf
+        for now, free, cap in ((150.0, 50, 1), (170.0, 50, 4), (180.0, 50, 4), (240.0, 50, 8)):
+            state |= {"now": now, "free": free}
+            call(batcher, numbered(1, 8))
+            assert batcher.cap == cap
 
 
 class TestAbandoned:

@@ -77,3 +77,8 @@ def test_what_is_chosen_can_be_run(sizes, pads, waiting, base, slope, slack):
     rows = buckets.rows(waiting, line(base, slope), slack)
     assert 1 <= rows <= min(waiting, buckets.largest)
     assert rows <= buckets.padded(rows) <= buckets.largest
+
+
+@pytest.mark.parametrize(("size", "next_"), [(1, 4), (4, 8), (8, 8), (5, 8)])
+def test_the_next_larger_size(size, next_):
+    assert PADDED.above(size) == next_
