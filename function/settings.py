@@ -52,7 +52,7 @@ class Settings(WarmupSettings):
     batch_window_ms: int = variable(
         25,
         whole(0, 1000),
-        "How long, in milliseconds, a batch waits for more items while another one is running,"
+        "How long, in milliseconds, a batch may wait for more items while another one is running,"
         " where a model has batch sizes above 1; never with an interactive request in it.",
     )
     backends: tuple[str, ...] = variable(

@@ -81,8 +81,8 @@ class Batcher:
         runs: how many batches run at once; None for as many as there are callers, who then never
             share one.
         buckets: the sizes of a batch.
-        window: for how many seconds a batch that could start waits for more rows while another is
-            running, unless it has an interactive one.
+        window: for how many seconds at most a batch that could start waits for more rows while
+            another is running, unless it has an interactive one.
         clock: seconds, never going back.
 
     Attributes:
@@ -196,8 +196,10 @@ class Batcher:
         """When the next batch should start; an idle device waits for nothing."""
         if not self._busy:
             return 0.0
-        size = self.cap
-        return self._queue.due(room=size, window=self._window, cost=self.cost.seconds(size))
+        size, window = self.cap, self._window
+        if self.cost.known:  # two batches in one save the base of one, so waiting is worth no more
+            window = min(window, self.cost.base)
+        return self._queue.due(room=size, window=window, cost=self.cost.seconds(size))
 
     def _until_due(self) -> float | None:
         """For how long a thread may sleep; None if it will be woken."""

@@ -439,6 +439,13 @@ class TestWindow:
         assert sorted(first) == [1, 2]
         assert len(engine.sizes) == 2
 
+    def test_where_batching_gains_nothing_nobody_waits(self, pool, batcher, engine):
+        for size in (1, 8) * 20:
+            batcher.cost.observe(size, 0.001 * size)
+        batcher._window = 1000.0
+        took, first = self.began(pool, batcher, engine, Lane.BULK)
+        assert (took < 100, first) == (True, [1])
+
     def test_an_idle_device_does_not(self, pool, batcher, engine):
         engine.go.clear()
         pool.submit(call, batcher, numbered(0))
