@@ -47,6 +47,34 @@ class _Waiter:
     event: threading.Event = field(default_factory=threading.Event)
     granted: bool = False
 
+    def start(self) -> None:
+        """Give it a permit."""
+        self.granted = True
+        self.event.set()
+
+    def drop(self) -> None:
+        """Turn it away."""
+        self.event.set()
+
+
+@dataclass(slots=True, eq=False)
+class Job:
+    """Something to compute, for which no thread waits.
+
+    Attributes:
+        run: computes; it raises nothing.
+        drop: ends it, as nobody waits for it any more.
+        spawn: lets a thread call `Gate.work` with it.
+    """
+
+    run: Callable[[], None]
+    drop: Callable[[], None]
+    spawn: Callable[[Job], object]
+
+    def start(self) -> None:
+        """Give it a permit, and a thread."""
+        self.spawn(self)
+
 
 class Gate:
     """Gives permits to threads.
@@ -67,8 +95,27 @@ class Gate:
         self._clock = clock
         self._free = permits
         self._lock = threading.Lock()
-        self._queue: Queue[_Waiter] = Queue()
+        self._queue: Queue[_Waiter | Job] = Queue()
         self._mine = threading.local()
+
+    def post(self, job: Job) -> None:
+        """Have a job done, for whom the caller works, as soon as there is a permit for it."""
+        with self._lock:
+            self._queue.put(Ticket(job, whose()), self._clock())
+            if self._free:
+                self._pass_on()
+
+    def work(self, job: Job) -> None:
+        """Do a job with the permit that it was given, then what is next in the queue.
+
+        So a thread goes from one job to the next and need not wake another.
+        """
+        following: Job | None = job
+        while following:
+            self._mine.permit = True
+            with self.watch.job():
+                following.run()
+            following = self._following() if self._has else None
 
     @contextmanager
     def held(self) -> Iterator[None]:
@@ -117,14 +164,15 @@ class Gate:
         """Turn away all who wait."""
         with self._lock:
             for ticket in self._queue.clear():
-                ticket.item.event.set()
+                ticket.item.drop()
 
     @property
     def _has(self) -> bool:
         return getattr(self._mine, "permit", False)
 
     def _take(self) -> None:
-        mine = whose()
+        """Wait for a permit."""
+        mine, waiter = whose(), _Waiter()
         with self._lock:
             now = self._clock()
             if mine.gone or now >= mine.deadline:
@@ -133,21 +181,45 @@ class Gate:
                 self._free -= 1
                 self._mine.permit = True
                 return
-            ticket = Ticket(_Waiter(), mine)
-            self._queue.put(ticket, now)
-        ticket.item.event.wait()
-        if not ticket.item.granted:
+            self._queue.put(Ticket(waiter, mine), now)
+        waiter.event.wait()
+        if not waiter.granted:
             raise abandoned()
         self._mine.permit = True
-        self.observer.waited("thread", mine.lane, self._clock() - ticket.since)
 
     def _give(self) -> None:
+        """Give the permit of this thread to whoever is next."""
         self._mine.permit = False
         with self._lock:
             self._free += 1
-            for void in self._queue.purge(self._clock()):
-                void.item.event.set()
-            for part in self._queue.take(1):
-                self._free -= 1
-                part.ticket.item.granted = True
-                part.ticket.item.event.set()
+            self._pass_on()
+
+    def _following(self) -> Job | None:
+        """The job that this thread does next with its permit; None if others are to have that."""
+        self._mine.permit = False
+        with self._lock:
+            self._free += 1
+            following = self._next()
+            if isinstance(following, Job):
+                return following
+            if following:
+                following.start()
+        return None
+
+    def _pass_on(self) -> None:
+        """Give a free permit to whoever is next; needs the lock."""
+        if following := self._next():
+            following.start()
+
+    def _next(self) -> _Waiter | Job | None:
+        """Who has a permit next, which is then not free any more; needs the lock."""
+        now = self._clock()
+        for void in self._queue.purge(now):
+            void.item.drop()
+        parts = self._queue.take(1)
+        if not parts:
+            return None
+        ticket = parts[0].ticket
+        self._free -= 1
+        self.observer.waited("thread", ticket.turn.lane, now - ticket.since)
+        return ticket.item

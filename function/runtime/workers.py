@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, ParamSpec, TypeVar
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-from function.runtime.gate import abandoned
+from function.runtime.gate import Job, abandoned
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,11 +20,12 @@ T = TypeVar("T")
 
 
 class Workers:
-    """Threads, of which only as many compute as the gate lets; the others wait.
+    """Threads that do jobs in the order in which the gate lets them.
 
     Args:
         gate: the permits.
-        threads: how many; one for each job that may be in work, so that the gate chooses among all.
+        threads: how many at most; one for each job that may be in work, as those that wait for a
+            batch are threads as well.
     """
 
     def __init__(self, gate: Gate, threads: int) -> None:
@@ -36,22 +38,33 @@ class Workers:
         Raises:
             Problem: it was too late to begin.
         """
-        gone = False
-
-        def job() -> T:
-            with self._gate.held():
-                if gone:
-                    raise abandoned()
-                return work(*args, **kwargs)
-
+        future: Future[T] = Future()
         context = contextvars.copy_context()
-        try:
-            return await asyncio.get_running_loop().run_in_executor(self._pool, context.run, job)
-        except asyncio.CancelledError:
-            gone = True
-            raise
+        job = Job(
+            run=partial(_fulfil, future, partial(context.run, work, *args, **kwargs)),
+            drop=partial(_fulfil, future, _too_late),
+            spawn=lambda job: self._pool.submit(self._gate.work, job),
+        )
+        self._gate.post(job)
+        return await asyncio.wrap_future(future)
 
     def close(self) -> None:
         """Drop what has not begun; what runs is not waited for."""
-        self._pool.shutdown(wait=False, cancel_futures=True)
         self._gate.close()
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _fulfil(future: Future[Any], work: Callable[[], Any]) -> None:
+    """Put into a future what becomes of some work, unless the future was cancelled."""
+    if not future.set_running_or_notify_cancel():
+        return
+    try:
+        result = work()
+    except BaseException as error:
+        future.set_exception(error)
+    else:
+        future.set_result(result)
+
+
+def _too_late() -> None:
+    raise abandoned()
