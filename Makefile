@@ -5,10 +5,10 @@ BIN := $(VENV)/bin
 BENCH := .venv-bench
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test test-fast services lint format docs image image-test image-size image-licences image-pin bench bench-boot bench-swap bench-memory bench-prefetch bench-cold lock lock-engine-builder clean
+.PHONY: help install run test test-fast services lint format docs image image-test image-size image-licences image-pin bench bench-boot bench-swap bench-memory bench-batching bench-prefetch bench-cold lock lock-engine-builder clean
 
 help: ## list these targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 # --- set-up -------------------------------------------------------------------------------------
 
@@ -150,7 +150,7 @@ platform: ## turn on what Ember needs in Knative, for the whole cluster and for 
 
 # --- measurements -------------------------------------------------------------------------------
 
-bench: bench-swap bench-memory bench-prefetch ## every benchmark
+bench: bench-swap bench-memory bench-batching bench-prefetch ## every benchmark
 
 bench-boot: $(VENV)/.dev ## start of a container to the first swap, against an image built the naive way
 	@$(MAKE) --no-print-directory image TARGET=cpu
@@ -163,6 +163,9 @@ bench-swap: $(VENV)/.dev ## time of a swap against the bare model runs; 1 and 8 
 
 bench-memory: $(VENV)/.dev ## resident memory over 300 swaps of mixed sizes
 	$(BIN)/python -m tests.bench.memory
+
+bench-batching: $(VENV)/.dev ## what batching and its window gain and cost
+	$(BIN)/python -m tests.bench.batching
 
 bench-prefetch: $(VENV)/.dev ## getting models against cp + sha256sum and against one stream
 	$(BIN)/python -m tests.bench.prefetch

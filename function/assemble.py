@@ -43,6 +43,8 @@ def service(settings: Settings, timeline: Timeline | None = None) -> Service:
             allow_degraded=settings.allow_degraded,
             fetch=Stocked(settings).fetch,
             variant=settings.variant,
+            window=settings.batch_window_ms / 1e3,
+            tune=settings.threads is None,
             store=settings.store or default_root(),
         ),
         swaps=settings.warmup_requests,

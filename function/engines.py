@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+import threading
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from function.faces import models
+from function.runtime.buckets import Buckets
 from function.runtime.engine import PROVIDERS
 from function.runtime.slot import Slot, State
 from warmup.manifest import narrowed
@@ -18,13 +21,17 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
     from pathlib import Path
 
+    from function.runtime.batcher import Batcher
     from function.runtime.engine import Engine
+    from function.runtime.gate import Gate
     from warmup.manifest import Model
     from warmup.progress import Progress
     from warmup.timeline import Timeline
 
     Fetch = Callable[[Sequence[Model], Callable[[Progress], None]], Sequence[Model]]
     """Gets the files of a manifest and tells where they are; it blocks, and reports meanwhile."""
+
+log = logging.getLogger("ember.engines")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +45,8 @@ class Supply:
         store: where optimised graphs are kept; None for nowhere.
         fetch: None when every file is here.
         variant: the name of the variants that are loaded first, where models have them.
+        window: for how many seconds a batch may wait for more items; see `Batcher`.
+        tune: whether it is measured how batches use the CPUs best; needs a store.
         open: loads one model; see `models.open_engine`.
     """
 
@@ -47,6 +56,8 @@ class Supply:
     store: Path | None = None
     fetch: Fetch | None = None
     variant: str | None = None
+    window: float = 0.025
+    tune: bool = False
     open: Callable[..., Engine] = models.open_engine
 
 
@@ -57,6 +68,7 @@ class Engines:
         manifest: one model for each role.
         supply: how they are come by.
         timeline: gets a span for each loading.
+        gate: the permits to compute.
 
     Attributes:
         slots: by role; an upgrade gives new slots to the roles that it changes.
@@ -66,7 +78,9 @@ class Engines:
         ManifestError: the manifest has not what is needed.
     """
 
-    def __init__(self, manifest: Sequence[Model], supply: Supply, timeline: Timeline) -> None:
+    def __init__(
+        self, manifest: Sequence[Model], supply: Supply, timeline: Timeline, gate: Gate
+    ) -> None:
         models.check(manifest)
         chosen = narrowed(manifest, supply.variant)
         self._full = [replace(model, variants=()) for model in chosen]
@@ -77,6 +91,8 @@ class Engines:
         self.lesser = frozenset(model.role for model in chosen if model.variants)
         self._supply = supply
         self._timeline = timeline
+        self._gate = gate
+        self._tuning = threading.Lock()  # two measurements at once would measure each other
         self._pool = ThreadPoolExecutor(len(manifest), "load")
         self._fetching: dict[str, Progress] = {}
         self._fetch_job: Future[Sequence[Model]] | None = None
@@ -121,8 +137,17 @@ class Engines:
         return [
             (size, *shape[1:])
             for shape in models.FAMILIES[role, model.family].shapes
-            for size in model.buckets or shape[:1]
+            for size in models.buckets(model)
         ]
+
+    @property
+    def largest(self) -> int:
+        """The most items that any batch may have."""
+        return max(models.buckets(model)[-1] for model in self._full)
+
+    def batcher(self, role: str) -> Batcher | None:
+        """What runs a model, once it is loaded."""
+        return cast("Batcher | None", self.slots[role].engine)
 
     def facts(self) -> dict[str, dict[str, Any]]:
         """How far each model is, as JSON knows it."""
@@ -204,19 +229,60 @@ class Engines:
 
     def _opened(self, model: Model) -> Engine:
         supply = self._supply
+        open_engine = partial(
+            supply.open,
+            model,
+            backends=supply.backends,
+            allow_degraded=supply.allow_degraded,
+            store=supply.store,
+        )
         with self._timeline.span(f"load {model.role}"):
-            engine = supply.open(
-                model,
-                backends=supply.backends,
-                allow_degraded=supply.allow_degraded,
-                store=supply.store,
-            )
+            engine = open_engine()
         if model.golden:
             from function.runtime import sanity
 
             with self._timeline.span(f"check {model.role}"):
                 sanity.known(model.file.name, engine, model.golden)
-        return engine
+        return self._shared(model, engine, open_engine)
+
+    def _shared(self, model: Model, engine: Engine, open_engine: Callable[..., Engine]) -> Engine:
+        """The engine as many threads share it."""
+        from function.runtime.batcher import Batcher
+
+        on_cpu = engine.provider == PROVIDERS["cpu"]
+        runs: int | None = 1
+        if engine.items is not None:
+            buckets = Buckets((engine.items,), pads=True)
+        else:
+            buckets = Buckets(models.buckets(model), pads=not on_cpu)
+        if on_cpu and buckets.largest > 1 and engine.items is None:
+            engine, runs, size = self._tuned(model, engine, open_engine)
+            buckets = buckets.up_to(size)
+        if on_cpu and buckets.largest == 1:  # nothing to share: whoever may compute, runs
+            runs = None
+        return Batcher(
+            model.role, engine, self._gate, runs=runs, buckets=buckets, window=self._supply.window
+        )
+
+    def _tuned(
+        self, model: Model, engine: Engine, open_engine: Callable[..., Engine]
+    ) -> tuple[Engine, int, int]:
+        """The engine that uses the CPUs best, how many batches at once, and of which size."""
+        from function.runtime import tuning
+
+        store, cpus, sizes = self._supply.store, self._gate.permits, models.buckets(model)
+        if not self._supply.tune or store is None:
+            return engine, cpus, sizes[-1]
+        kept = tuning.Kept.of(store, model.file.sha256, cpus, sizes)
+        wide = partial(open_engine, threads=cpus)
+        if plan := kept.load():
+            return engine if plan.threads == 1 else wide(), plan.runs, plan.size
+        shape = models.FAMILIES[model.role, model.family].shapes[0][1:]
+        with self._tuning, self._timeline.span(f"tune {model.role}"):
+            plan, engine = tuning.measure(engine, wide, shape, sizes, cpus=cpus)
+        log.info("tuned", extra={"role": model.role} | asdict(plan))
+        kept.save(plan)
+        return engine, plan.runs, plan.size
 
     def _on_fetching(self, progress: Progress) -> None:
         self._fetching[progress.name.partition("/")[0]] = progress  # a variant's is role/variant

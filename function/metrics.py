@@ -17,12 +17,14 @@ from function.runtime import memory
 from warmup.phase import Phase
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from function.service import Service
+    from function.turn import Lane
     from warmup.replica import Replica
 
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
+_ITEMS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH"})
 _SWAP = "/v1/swap"
 _AFTER_FIRST = 50
@@ -101,9 +103,43 @@ class Metrics:
         degraded = self._gauge(
             "ember_degraded", "1 if the model runs on something else than was wanted.", "role"
         )
+        bases = self._gauge(
+            "ember_batch_base_seconds",
+            "What a batch costs whatever its size, as learned; not a number before the first one.",
+            "role",
+        )
+        slopes = self._gauge(
+            "ember_batch_item_seconds", "What each of its items costs on top of that.", "role"
+        )
+        caps = self._gauge(
+            "ember_batch_cap", "The most items of a batch that memory has room for.", "role"
+        )
         for role in service.engines.slots:
             loads.labels(role).set_function(partial(_load_s, service, role))
             degraded.labels(role).set_function(partial(_degraded, service, role))
+            bases.labels(role).set_function(partial(_cost, service, role, "base"))
+            slopes.labels(role).set_function(partial(_cost, service, role, "slope"))
+            caps.labels(role).set_function(partial(_cap, service, role))
+        self._batch_items = self._histogram(
+            "ember_batch_items", "Items of a batch, padding not counted.", "role", buckets=_ITEMS
+        )
+        self._waited_seconds = self._histogram(
+            "ember_waited_seconds",
+            "Waits inside, by lane: of a request for a place, of one of its steps for a thread, and"
+            " of one of its items for a batch.",
+            "for",
+            "lane",
+        )
+        self._dropped = self._counter(
+            "ember_batch_dropped",
+            "Members of batches that were dropped before they ran, because the client went away or"
+            " the deadline passed.",
+            "role",
+        )
+        self._bisections = self._counter(
+            "ember_batch_bisections", "Batches that failed and were tried again in halves.", "role"
+        )
+        service.observer = self
         self._heartbeat_seconds = self._histogram(
             "ember_heartbeat_seconds", "Swaps that an idle replica made to stay warm."
         )
@@ -153,6 +189,22 @@ class Metrics:
         else:
             self._heartbeat_seconds.observe(seconds)
 
+    def waited(self, where: str, lane: Lane, seconds: float) -> None:
+        """See `Observer`."""
+        self._waited_seconds.labels(where, lane).observe(seconds)
+
+    def batched(self, stage: str, items: int) -> None:
+        """See `Observer`."""
+        self._batch_items.labels(stage).observe(items)
+
+    def dropped(self, stage: str) -> None:
+        """See `Observer`."""
+        self._dropped.labels(stage).inc()
+
+    def bisected(self, stage: str) -> None:
+        """See `Observer`."""
+        self._bisections.labels(stage).inc()
+
     def text(self) -> bytes:
         """Everything in the text format of Prometheus."""
         return generate_latest(self._registry)
@@ -175,9 +227,11 @@ class Metrics:
         """A gauge without labels that is read at the moment of a scrape."""
         self._gauge(name, doc).set_function(lambda: float(read()))
 
-    def _histogram(self, name: str, doc: str, *labels: str) -> Histogram:
+    def _histogram(
+        self, name: str, doc: str, *labels: str, buckets: Sequence[float] = _SECONDS
+    ) -> Histogram:
         self.described.append(Described(name, "histogram", labels, doc))
-        return Histogram(name, doc, labels, buckets=_SECONDS, registry=self._registry)
+        return Histogram(name, doc, labels, buckets=buckets, registry=self._registry)
 
 
 def _is(replica: Replica, phase: Phase) -> float:
@@ -195,6 +249,16 @@ def _cold_start(replica: Replica, spans: Gauge, phase: Phase) -> None:
 def _load_s(service: Service, role: str) -> float:
     load_s = service.engines.slots[role].load_s  # an upgrade changes the slot
     return math.nan if load_s is None else load_s
+
+
+def _cost(service: Service, role: str, part: str) -> float:
+    batcher = service.engines.batcher(role)
+    return getattr(batcher.cost, part) if batcher and batcher.cost.known else math.nan
+
+
+def _cap(service: Service, role: str) -> float:
+    batcher = service.engines.batcher(role)
+    return float(batcher.cap) if batcher else math.nan
 
 
 def _degraded(service: Service, role: str) -> float:

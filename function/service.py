@@ -16,8 +16,11 @@ from function.engines import Engines, Supply
 from function.imports import Imports
 from function.orders import SwapOrder, Upload
 from function.problems import Problem
+from function.runtime.gate import Gate
+from function.runtime.places import Places
 from function.runtime.workers import Workers
 from function.trace import Trace
+from function.turn import Lane, Turn, current
 from warmup.timeline import Timeline
 
 if TYPE_CHECKING:
@@ -25,10 +28,13 @@ if TYPE_CHECKING:
 
     from function.orders import FoundFaces, SwapResult
     from function.runtime.engine import Engine
+    from function.runtime.observer import Observer
     from function.work import Work
     from warmup.golden import Golden
     from warmup.manifest import Model
 
+_JOBS = 3
+"""How many threads one request can use at the same time: for its target, source and reference."""
 _LOOKING = ("detect", "landmarks")
 """The models that finding faces needs; swapping needs all."""
 
@@ -38,7 +44,7 @@ class Service:
 
     Args:
         manifest: the models to load.
-        workers: how many threads compute.
+        workers: how many threads compute at once.
         max_pixels: the largest image that is decoded.
         supply: how the models become engines.
         swaps: how many swaps a warm-up makes.
@@ -66,18 +72,21 @@ class Service:
     ) -> None:
         self.timeline = timeline or Timeline()
         self.imports = Imports(self.timeline)
-        self.engines = Engines(manifest, supply or Supply(), self.timeline)
+        self._gate = Gate(workers)
+        self.engines = Engines(manifest, supply or Supply(), self.timeline, self._gate)
         self.on_load_error: Callable[[Exception], None] = lambda _: None
         self._max_pixels = max_pixels
         self._swaps = swaps
         self._expected = expected
-        self._workers = Workers(workers)
         self._work: Work | None = None
-        # Twice as many requests as threads are in work, so that a thread never waits for the event
-        # loop; everyone else holds only their bytes, which bounds the decoded pixels in memory.
-        self.places = 2 * workers
-        self._places = asyncio.Semaphore(self.places)
-        self._in_work = self._waiting = 0
+        # Twice as many requests as CPUs are in work, so that no CPU waits for the event loop; where
+        # there are batches, one can fill while another runs. Everyone else holds only their bytes,
+        # which bounds the decoded pixels in memory.
+        batch = self.engines.largest
+        self.places = 2 * workers if batch == 1 else workers + 2 * batch
+        self._places = Places(self.places, urgent=workers)
+        self._workers = Workers(self._gate, _JOBS * (self.places + workers))
+        self._waiting = 0
         self._last_work = time.monotonic()
 
     @property
@@ -152,27 +161,40 @@ class Service:
     @property
     def in_work(self) -> int:
         """How many requests hold a place."""
-        return self._in_work
+        return self._places.held
 
     @property
     def waiting(self) -> int:
         """How many requests wait for a place, or for a model that was left cold."""
         return self._waiting
 
+    def waiting_in(self, lane: Lane) -> int:
+        """How many requests of one lane wait for a place."""
+        return self._places.waiting(lane)
+
+    @property
+    def observer(self) -> Observer:
+        """Is told how long requests wait, and what runs together."""
+        return self._gate.observer
+
+    @observer.setter
+    def observer(self, observer: Observer) -> None:
+        self._gate.observer = observer
+
     @property
     def idle_s(self) -> float:
         """Seconds since the last request has left its place; 0 while one holds a place."""
-        return 0.0 if self._in_work else time.monotonic() - self._last_work
+        return 0.0 if self.in_work else time.monotonic() - self._last_work
 
     @property
     def longest_job_s(self) -> float:
         """Seconds for which the oldest job of the workers has been running; 0 when none is."""
-        return self._workers.longest_s
+        return self._gate.watch.longest_s
 
     @property
     def busy(self) -> bool:
         """Whether a thread is at work, be it for nobody."""
-        return self._workers.longest_s > 0 or self.engines.busy
+        return self.longest_job_s > 0 or self.engines.busy
 
     def close(self) -> None:
         """Stop the threads; work that has not begun is dropped, what runs is not waited for."""
@@ -214,21 +236,28 @@ class Service:
             trace: gets the spans `load`, where something had to be loaded, and `queue`.
             roles: the models that the body needs.
         """
-        self._waiting += 1
+        turn = current.get(None) or Turn(Lane.INTERACTIVE)
+        token = current.set(turn)
         try:
-            work = await self._ready_work()
-            await self._need(trace, roles)
-            with trace.span("queue"):
-                await self._places.acquire()
+            self._waiting += 1
+            try:
+                work = await self._ready_work()
+                await self._need(trace, roles)
+                with trace.span("queue"):
+                    waited = await self._places.acquire(turn)
+            finally:
+                self._waiting -= 1
+            self.observer.waited("place", turn.lane, waited)
+            try:
+                yield work
+            finally:
+                self._last_work = time.monotonic()
+                self._places.release(turn)
+        except asyncio.CancelledError:
+            turn.gone = True  # what waits in a batch leaves it
+            raise
         finally:
-            self._waiting -= 1
-        self._in_work += 1
-        try:
-            yield work
-        finally:
-            self._in_work -= 1
-            self._last_work = time.monotonic()
-            self._places.release()
+            current.reset(token)
 
     async def _need(self, trace: Trace, roles: Collection[str]) -> None:
         """Make sure that these models are loaded."""

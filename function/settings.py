@@ -45,8 +45,15 @@ class Settings(WarmupSettings):
     threads: int | None = variable(
         None,
         whole(1, 1024),
-        "How many threads compute.",
+        "How many threads compute at once. When it is set, how a model that takes batches uses them"
+        " is not measured: one thread for each inference, that many inferences at once.",
         shown_default="the CPU quota",
+    )
+    batch_window_ms: int = variable(
+        25,
+        whole(0, 1000),
+        "How long, in milliseconds, a batch may wait for more items while another one is running,"
+        " where a model has batch sizes above 1; never with an interactive request in it.",
     )
     backends: tuple[str, ...] = variable(
         ("cpu",),

@@ -10,6 +10,8 @@ from function.faces import geometry
 from function.faces.exposure import lifted
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from function.runtime.engine import Engine
@@ -37,20 +39,32 @@ class Identity:
         self._engine = engine
 
     def embed(self, pixels: NDArray[np.uint8], mesh: NDArray[np.float32]) -> NDArray[np.float32]:
-        """The identity of one face.
+        """The identity of one face, float32 [128]; see `embed_all`."""
+        return self.embed_all(pixels, [mesh])[0]
+
+    def embed_all(
+        self, pixels: NDArray[np.uint8], meshes: Sequence[NDArray[np.float32]]
+    ) -> list[NDArray[np.float32]]:
+        """The identities of some faces of one photo, which may run as one batch.
 
         Args:
             pixels: uint8 [H, W, 3] RGB.
-            mesh: float32 [468, 2 or 3] points in image pixels.
+            meshes: each float32 [468, 2 or 3] points in image pixels.
 
         Returns:
-            float32 [128].
+            float32 [128] for each.
         """
-        matrix = geometry.similarity(mesh[_CORNERS, :2], _CHIP)
-        # Nearly black, a face is as far from itself in good light as a stranger is, unless lifted.
-        chip = lifted(geometry.crop(pixels, matrix, (_SIDE, _SIDE)))
-        embedding: NDArray[np.float32] = self._engine.run(chip[None].astype(np.float32))[0][0]
-        return embedding
+        if not meshes:
+            return []
+        chips = np.stack([_chip(pixels, mesh) for mesh in meshes], dtype=np.float32)
+        return list(self._engine.run(chips)[0])
+
+
+def _chip(pixels: NDArray[np.uint8], mesh: NDArray[np.float32]) -> NDArray[np.uint8]:
+    """A face as the network wants it, uint8 [150, 150, 3]."""
+    matrix = geometry.similarity(mesh[_CORNERS, :2], _CHIP)
+    # Nearly black, a face is as far from itself in good light as a stranger is, unless lifted.
+    return lifted(geometry.crop(pixels, matrix, (_SIDE, _SIDE)))
 
 
 def distance(a: NDArray[np.float32], b: NDArray[np.float32]) -> float:

@@ -106,6 +106,12 @@ def check(manifest: Sequence[Model]) -> None:
             raise ManifestError(f"unknown family {model.family!r} for {model.role}; known: {known}")
 
 
+def buckets(model: Model) -> tuple[int, ...]:
+    """The batch sizes of a model, rising: its own, else those of its family."""
+    shapes = FAMILIES[model.role, model.family].shapes
+    return model.buckets or tuple(sorted({shape[0] for shape in shapes}))
+
+
 def build(manifest: Sequence[Model], engines: Mapping[str, Engine]) -> Models:
     """The stages over engines, which need not be loaded yet.
 

@@ -83,10 +83,8 @@ class Pipeline:
         if not identify:
             return faces
         with trace.span("identity"):
-            return [
-                replace(face, embedding=self.models.identity.embed(pixels, face.mesh))
-                for face in faces
-            ]
+            found = self.models.identity.embed_all(pixels, [face.mesh for face in faces])
+        return [replace(face, embedding=own) for face, own in zip(faces, found, strict=True)]
 
     def portrait(self, picture: Picture, trace: Trace) -> tuple[Source | None, bool]:
         """The person whom a photo shows: its largest face.
@@ -145,9 +143,9 @@ class Pipeline:
         """
         judged = []
         with trace.span("judge"):
-            for face, own in zip(faces, cautions, strict=True):
+            swapped = self.models.identity.embed_all(canvas, [face.mesh for face in faces])
+            for face, own, now in zip(faces, cautions, swapped, strict=True):
                 original = embedding_of(face)
-                now = self.models.identity.embed(canvas, face.mesh)
                 after = distance(now, source.embedding)
                 low = (Caution.LOW_SIMILARITY,) if after > GOOD_SWAP else ()
                 before = distance(original, source.embedding)

@@ -32,3 +32,8 @@ class Engine(Protocol):
     def provider(self) -> str:
         """What really executes the model, e.g. "CPUExecutionProvider", read from the session."""
         ...
+
+    @property
+    def items(self) -> int | None:
+        """How many items it takes at once; None for any number."""
+        ...

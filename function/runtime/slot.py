@@ -53,6 +53,16 @@ class Slot:
         """See `Engine.provider`; empty before it is loaded."""
         return self._engine.provider if self._engine else ""
 
+    @property
+    def items(self) -> int | None:
+        """See `Engine.items`; None before it is loaded."""
+        return self._engine.items if self._engine else None
+
+    @property
+    def engine(self) -> Engine | None:
+        """What was loaded."""
+        return self._engine
+
     def run(self, batch: NDArray[np.float32]) -> list[NDArray[np.float32]]:
         """See `Engine.run`."""
         if self._engine is None:

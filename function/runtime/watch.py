@@ -24,13 +24,26 @@ class Watch:
 
     @contextmanager
     def job(self) -> Iterator[None]:
-        """The body is one job of the calling thread."""
+        """The body is one job of the calling thread; inside another, which then counts on."""
         thread = threading.get_ident()
+        outer = self._began.get(thread)
         self._began[thread] = self._clock()
         try:
             yield
         finally:
             del self._began[thread]
+            if outer is not None:
+                self._began[thread] = outer
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """The body only waits; afterwards the thread's job begins anew."""
+        thread = threading.get_ident()
+        del self._began[thread]
+        try:
+            yield
+        finally:
+            self._began[thread] = self._clock()
 
     @property
     def longest_s(self) -> float:

@@ -3,43 +3,68 @@
 from __future__ import annotations
 
 import asyncio
-from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, ParamSpec, TypeVar
+import contextvars
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-from function.runtime.watch import Watch
+from function.runtime.gate import Job, abandoned
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from function.runtime.gate import Gate
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
 class Workers:
-    """A number of threads; best the number of CPUs, each inference using one.
+    """Threads that do jobs in the order in which the gate lets them.
 
     Args:
-        count: how many.
+        gate: the permits.
+        threads: how many at most; one for each job that may be in work, as those that wait for a
+            batch are threads as well.
     """
 
-    def __init__(self, count: int) -> None:
-        self._pool = ThreadPoolExecutor(count, "work")
-        self._watch = Watch()
-
-    @property
-    def longest_s(self) -> float:
-        """Seconds for which the oldest job has been running; 0 when none is."""
-        return self._watch.longest_s
+    def __init__(self, gate: Gate, threads: int) -> None:
+        self._gate = gate
+        self._pool = ThreadPoolExecutor(threads, "work")
 
     async def run(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Run `work` on a thread; cancelled before it begins, it never begins."""
+        """Run `work` on a thread, for whom this task works; cancelled early, it never begins.
 
-        def job() -> T:
-            with self._watch.job():
-                return work(*args, **kwargs)
-
-        return await asyncio.get_running_loop().run_in_executor(self._pool, job)
+        Raises:
+            Problem: it was too late to begin.
+        """
+        future: Future[T] = Future()
+        context = contextvars.copy_context()
+        job = Job(
+            run=partial(_fulfil, future, partial(context.run, work, *args, **kwargs)),
+            drop=partial(_fulfil, future, _too_late),
+            spawn=lambda job: self._pool.submit(self._gate.work, job),
+        )
+        self._gate.post(job)
+        return await asyncio.wrap_future(future)
 
     def close(self) -> None:
         """Drop what has not begun; what runs is not waited for."""
+        self._gate.close()
         self._pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _fulfil(future: Future[Any], work: Callable[[], Any]) -> None:
+    """Put into a future what becomes of some work, unless the future was cancelled."""
+    if not future.set_running_or_notify_cancel():
+        return
+    try:
+        result = work()
+    except BaseException as error:
+        future.set_exception(error)
+    else:
+        future.set_result(result)
+
+
+def _too_late() -> None:
+    raise abandoned()

@@ -54,6 +54,10 @@ class Spied:
     def provider(self):
         return self.opener.provider or self.engine.provider
 
+    @property
+    def items(self):
+        return self.engine.items
+
     def run(self, batch):
         self.opener.runs[self.role, batch.shape] += 1
         change = self.opener.change.get(self.role, lambda outputs: outputs)

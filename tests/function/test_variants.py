@@ -55,7 +55,7 @@ class World:
 class Spied:
     def __init__(self, engine, name, world):
         self.engine, self.name, self.world = engine, name, world
-        self.provider = engine.provider
+        self.provider, self.items = engine.provider, engine.items
 
     def run(self, batch):
         self.world.ran[self.name] += 1

@@ -77,3 +77,9 @@ class OnnxEngine:
     def provider(self) -> str:
         """The provider that the session uses, not the one that was asked for."""
         return str(self._session.get_providers()[0])
+
+    @property
+    def items(self) -> int | None:
+        """See `Engine.items`: what the graph says about its first axis."""
+        first = self._session.get_inputs()[0].shape[0]
+        return first if isinstance(first, int) else None

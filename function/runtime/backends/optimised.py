@@ -52,7 +52,7 @@ class Optimised:
     @classmethod
     def of(cls, store: Path, sha256: str) -> Optimised:
         """The entry of the model with this digest, for this runtime on this CPU."""
-        facts = f"{_FORMAT} {VERSION} {platform.machine()} {_cpu_features()}"
+        facts = f"{_FORMAT} {VERSION} {platform.machine()} {cpu_features()}"
         kind = hashlib.sha256(facts.encode()).hexdigest()[:16]
         return cls(store / "optimised" / f"{sha256}-{kind}")
 
@@ -162,7 +162,7 @@ def _folders(parent: Path) -> Iterator[Path]:
         yield from [each for each in parent.iterdir() if each.is_dir()]
 
 
-def _cpu_features() -> str:
+def cpu_features() -> str:
     """What the CPU can do, as the kernel lists it; optimised graphs are laid out for that."""
     with suppress(OSError), Path("/proc/cpuinfo").open() as lines:
         for line in lines:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from function.faces.face import Face
+    from function.faces.identity import Identity
     from tests.function.faces.conftest import Pixels
 
     Analyse = Callable[[Pixels], list[Face]]
@@ -58,3 +59,13 @@ def test_a_changed_photo_shows_the_same_person(
     assert to_self < 0.45
     assert to_self < distance(changed, embedding(other, analyse)) - 0.15
     assert to_self < SAME_PERSON
+
+
+def test_faces_that_are_identified_together_are_who_they_are_alone(
+    collins: Pixels, analyse: Analyse, identity: Identity
+):
+    (face,) = analyse(collins)
+    meshes = [face.mesh, face.mesh + 9, face.mesh - 9]
+    together = identity.embed_all(collins, meshes)
+    for mesh, own in zip(meshes, together, strict=True):
+        np.testing.assert_allclose(own, identity.embed(collins, mesh), atol=1e-5)

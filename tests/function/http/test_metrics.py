@@ -42,6 +42,18 @@ def test_requests_stages_problems_and_warnings_are_counted(fresh):
     assert value(fresh, "ember_in_work") == 0
 
 
+def test_what_runs_together_and_what_waits_is_measured(fresh):
+    fresh.form("/v1/swap", SOURCE, TARGET)
+    for role in ("detect", "landmarks", "identity"):
+        batches = value(fresh, "ember_batch_items_count", role=role)
+        assert value(fresh, "ember_batch_items_sum", role=role) == batches > 0
+        assert value(fresh, "ember_batch_cap", role=role) == 1
+        assert value(fresh, "ember_batch_item_seconds", role=role) > 0
+        assert value(fresh, "ember_batch_base_seconds", role=role) >= 0
+    places = {"for": "place", "lane": "interactive"}
+    assert value(fresh, "ember_waited_seconds_count", **places) >= 1
+
+
 def test_warnings_are_counted(fresh):
     small = fresh.form("/v1/swap", SOURCE, TARGET, ("format", "png")).image.resize((60, 60))
     import io

@@ -119,7 +119,7 @@ def test_another_runtime_or_cpu_has_an_entry_of_its_own(tmp_path, monkeypatch):
         patch.setattr(optimised, "VERSION", "0.0")
         names.add(Optimised.of(tmp_path, MODEL.file.sha256).folder.name)
     with monkeypatch.context() as patch:
-        patch.setattr(optimised, "_cpu_features", lambda: "abacus")
+        patch.setattr(optimised, "cpu_features", lambda: "abacus")
         names.add(Optimised.of(tmp_path, MODEL.file.sha256).folder.name)
     names.add(Optimised.of(tmp_path, "0" * 64).folder.name)
     assert len(names) == 4

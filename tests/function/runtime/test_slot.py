@@ -14,6 +14,7 @@ from function.runtime.slot import Slot, State
 
 class Echo:
     provider = "EchoProvider"
+    items = None
 
     def run(self, batch):
         return [batch]
@@ -70,6 +71,7 @@ async def test_it_is_warmed_by_running(slot):
 
 async def test_before_it_is_loaded_it_has_no_provider_and_does_not_run(slot):
     assert (slot.loaded, slot.provider, slot.load_s) == (False, "", None)
+    assert slot.engine is slot.items is None
     with pytest.raises(RuntimeError, match="before it was loaded"):
         slot.run(np.ones((1, 2), np.float32))
     await slot.load()

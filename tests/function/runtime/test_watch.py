@@ -61,3 +61,24 @@ def test_of_several_threads_the_oldest_job_counts(watch, clock):
     end.set()
     thread.join()
     assert watch.longest_s == 0
+
+
+def test_a_job_inside_another_leaves_that_one_as_old_as_it_is(watch, clock):
+    with watch.job():
+        clock.now += 2
+        with watch.job():
+            clock.now += 1
+            assert watch.longest_s == 1
+        assert watch.longest_s == 3
+    assert watch.longest_s == 0
+
+
+def test_after_a_pause_a_job_begins_anew(watch, clock):
+    with watch.job():
+        clock.now += 2
+        with watch.paused():
+            clock.now += 2
+            assert watch.longest_s == 0
+        clock.now += 1
+        assert watch.longest_s == 1
+    assert watch.longest_s == 0

@@ -1,0 +1,378 @@
+"""One stage's engine, shared: what many threads ask for at once is run together.
+
+It has no thread of its own. A caller that finds a free run executes at once what waits, in its own
+thread, so that a lone request pays for no hop. While all runs are busy, callers wait, and whoever
+ends gives the run to the first of them: the batch has filled meanwhile. See docs/batching.md.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from function.problems import Problem
+from function.runtime import headroom, shortage
+from function.runtime.buckets import Buckets
+from function.runtime.cost import Cost
+from function.runtime.gate import abandoned, whose
+from function.runtime.headroom import Comeback
+from function.runtime.queue import Part, Queue, Ticket
+from function.runtime.sanity import WrongResultError, finite
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from numpy.typing import NDArray
+
+    from function.runtime.engine import Engine
+    from function.runtime.gate import Gate
+
+    Rows = NDArray[np.float32]
+    _Part = Part["_Member"]
+
+log = logging.getLogger("ember.batcher")
+
+
+@dataclass(slots=True, eq=False)
+class _Member:
+    """One caller's rows, and what became of them.
+
+    Attributes:
+        rows: the input.
+        wake: notified when the member is settled or called, or is to see when a batch is due.
+        called: whether its thread was given a run, and has to choose a batch for it.
+        results: the outputs by the first of the rows that they are for.
+        missing: how many rows have no outputs yet.
+        error: why there will be none.
+    """
+
+    rows: Rows
+    wake: threading.Condition
+    missing: int
+    called: bool = False
+    results: dict[int, list[Rows]] = field(default_factory=dict)
+    error: BaseException | None = None
+
+    @property
+    def settled(self) -> bool:
+        return not self.missing or self.error is not None
+
+    def outputs(self) -> list[Rows]:
+        if self.error:
+            raise self.error
+        parts = [self.results[start] for start in sorted(self.results)]
+        if len(parts) == 1:
+            return parts[0]
+        return [np.concatenate(part) for part in zip(*parts, strict=True)]
+
+
+class Batcher:
+    """An `Engine` that many threads share.
+
+    Args:
+        stage: its name, for messages and counters.
+        engine: runs the batches.
+        gate: the permits to compute; its observer is told what happens here as well.
+        runs: how many batches run at once; None for as many as there are callers, who then never
+            share one.
+        buckets: the sizes of a batch.
+        window: for how many seconds at most a batch that could start waits for more rows while
+            another is running, unless it has an interactive one.
+        clock: seconds, never going back.
+
+    Attributes:
+        cost: what a batch costs.
+    """
+
+    def __init__(
+        self,
+        stage: str,
+        engine: Engine,
+        gate: Gate,
+        *,
+        runs: int | None = None,
+        buckets: Buckets | None = None,
+        window: float = 0.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.cost = Cost()
+        self._stage, self._engine, self._gate = stage, engine, gate
+        self._runs = runs
+        self._buckets = buckets or Buckets()
+        self._limit = self._buckets.largest
+        self._memory, self._comeback = headroom.reader(engine.provider), Comeback()
+        self._window, self._clock = window, clock
+        self._lock = threading.Lock()
+        self._queue: Queue[_Member] = Queue()
+        self._busy = 0
+        self._called = False  # whether somebody was given a run and has not chosen its batch yet
+
+    @property
+    def provider(self) -> str:
+        """See `Engine.provider`."""
+        return self._engine.provider
+
+    @property
+    def items(self) -> None:
+        """See `Engine.items`; what is too much for the engine is cut up."""
+        return
+
+    @property
+    def cap(self) -> int:
+        """The most rows of a batch at present."""
+        return self._buckets.up_to(self._limit).largest
+
+    def run(self, batch: Rows) -> list[Rows]:
+        """See `Engine.run`; rows of other callers may run with these.
+
+        Raises:
+            Problem: nobody waits for it any more, or there is too little memory for it.
+            WrongResultError: what comes out for these rows is not finite.
+        """
+        self._gate.give_way()
+        member = _Member(batch, threading.Condition(self._lock), len(batch))
+        ticket = Ticket(member, whose(), len(batch), batch.shape[1:])
+        if self._runs is None:
+            self._alone(ticket)
+        else:
+            # On the CPU as well, or else nobody could come to the batch before it is over.
+            with self._gate.lent():
+                self._together(ticket)
+        return member.outputs()
+
+    def _alone(self, ticket: Ticket[_Member]) -> None:
+        """Run a member by itself, right now."""
+        start = 0
+        while not ticket.item.settled:
+            if ticket.void(self._clock()):
+                with self._lock:
+                    self._drop([ticket])
+                return
+            stop = min(ticket.rows, start + self.cap)
+            self._attempt([Part(ticket, start, stop)])
+            start = stop
+
+    def _together(self, ticket: Ticket[_Member]) -> None:
+        """Run a member with others, or have others run it."""
+        member = ticket.item
+        with self._lock:
+            self._queue.put(ticket, self._clock())
+            self._offer(member)
+            parts = self._choose(member) if member.called else []
+        self._lead(parts)
+        while self._wait(member):
+            with self._lock:
+                parts = self._choose(member)
+            self._lead(parts)
+
+    def _wait(self, member: _Member) -> bool:
+        """Wait until a member is called, which gives True, or settled."""
+        with self._lock:
+            while not member.called:
+                if member.settled:
+                    return False
+                self._call()
+                if not member.settled and not member.called:
+                    member.wake.wait(self._until_due())
+            return True
+
+    def _lead(self, parts: list[_Part]) -> None:
+        """Execute a batch with the run that was given for it, and pass the run on."""
+        if parts:
+            try:
+                self._attempt(parts)
+            finally:
+                with self._lock:
+                    self._end_run()
+
+    # What follows, up to the next such line, needs the lock.
+
+    def _due(self) -> float:
+        """When the next batch should start; an idle device waits for nothing."""
+        if not self._busy:
+            return 0.0
+        size, window = self.cap, self._window
+        if self.cost.known:  # two batches in one save the base of one, so waiting is worth no more
+            window = min(window, self.cost.base)
+        return self._queue.due(room=size, window=window, cost=self.cost.seconds(size))
+
+    def _until_due(self) -> float | None:
+        """For how long a thread may sleep; None if it will be woken."""
+        if self._called or self._busy == self._runs or not len(self._queue):
+            return None
+        return max(0.0, self._due() - self._clock())
+
+    def _offer(self, member: _Member) -> None:
+        """Give a run to the thread of a member, if one is free and a batch is due.
+
+        One at a time: the next one is given when the first has chosen, so that nobody is called for
+        rows that another will take.
+        """
+        if self._until_due() == 0.0:
+            self._busy += 1
+            self._called = member.called = True
+
+    def _call(self) -> None:
+        """Offer a run to the first who waits; its thread wakes, if only to see when one is due."""
+        self._drop(self._queue.purge(self._clock()))
+        head = self._queue.head()
+        if head and self._until_due() is not None:
+            self._offer(head.item)
+            head.item.wake.notify()
+
+    def _choose(self, member: _Member) -> list[_Part]:
+        """The batch for a run that a member was given; without one, the run is free again."""
+        member.called = self._called = False
+        now = self._clock()
+        self._drop(self._queue.purge(now))
+        head = self._queue.head()
+        if head is None:
+            self._busy -= 1
+            return []
+        self._come_back(now)
+        buckets = self._buckets.up_to(self._limit)
+        slack = head.turn.deadline - now
+        parts = self._queue.take(buckets.rows(self._queue.room_for(head), self.cost, slack))
+        for ticket, start, _ in parts:
+            if not start:
+                self._gate.observer.waited("batch", ticket.turn.lane, now - ticket.since)
+        self._call()
+        return parts
+
+    def _come_back(self, now: float) -> None:
+        """Allow one size more, if memory has become clearly more since it was too little."""
+        if self._comeback.asks(now) and self._comeback.allows(now, self._memory()):
+            self._limit = self._buckets.above(self.cap)
+
+    def _end_run(self) -> None:
+        """Give a run back, and to whoever is next."""
+        self._busy -= 1
+        self._call()
+
+    def _drop(self, void: list[Ticket[_Member]]) -> None:
+        """Turn members away that nobody waits for."""
+        for ticket in void:
+            self._gate.observer.dropped(self._stage)
+            _settle(ticket.item, abandoned())
+
+    # What follows takes the lock where it needs it.
+
+    def _attempt(self, parts: list[_Part], *, again: bool = True) -> None:
+        """Run some rows, and see that each member has its outputs or an error of its own.
+
+        Args:
+            parts: up to the largest size.
+            again: whether a batch for which memory is short is tried once more in two halves.
+        """
+        try:
+            outputs = self._timed(parts)
+        except Exception as error:
+            if shortage.is_shortage(error):
+                self._shrink(parts, again=again)
+            elif len(parts) > 1:
+                self._gate.observer.bisected(self._stage)
+                self._attempt(parts[: len(parts) // 2], again=again)
+                self._attempt(parts[len(parts) // 2 :], again=again)
+            else:
+                self._fail(parts, error)
+        except BaseException as error:
+            self._fail(parts, error)
+            raise
+        else:
+            self._deliver(parts, outputs)
+
+    def _timed(self, parts: list[_Part]) -> list[Rows]:
+        """Run some rows as one batch, and learn what that costs."""
+        rows = _count(parts)
+        size = self._buckets.padded(rows)
+        slices = [ticket.item.rows[start:stop] for ticket, start, stop in parts]
+        if size > rows:
+            slices.append(np.zeros((size - rows, *slices[0].shape[1:]), slices[0].dtype))
+        batch = slices[0] if len(slices) == 1 else np.concatenate(slices)
+        with self._gate.watch.job():
+            began = self._clock()
+            outputs = self._engine.run(batch)
+            took = self._clock() - began
+        if any(len(output) != size for output in outputs):
+            raise RuntimeError(f"{self._stage} gives not one output for each of {size} items")
+        with self._lock:
+            self.cost.observe(size, took)
+        self._gate.observer.batched(self._stage, rows)
+        return outputs
+
+    def _deliver(self, parts: list[_Part], outputs: list[Rows]) -> None:
+        """Give each member what is its own."""
+        at = 0
+        for ticket, start, stop in parts:
+            own = [output[at : at + stop - start] for output in outputs]
+            at += stop - start
+            try:
+                finite(self._stage, own)
+            except WrongResultError as error:
+                self._fail([Part(ticket, start, stop)], error)
+                continue
+            with self._lock:
+                ticket.item.results[start] = own
+                ticket.item.missing -= stop - start
+                if ticket.item.settled:
+                    ticket.item.wake.notify()
+
+    def _fail(self, parts: list[_Part], error: BaseException) -> None:
+        """End these members; what is left of them in the queue is not needed any more."""
+        with self._lock:
+            for ticket, _, _ in parts:
+                self._queue.discard(ticket)
+                _settle(ticket.item, error)
+
+    def _shrink(self, parts: list[_Part], *, again: bool) -> None:
+        """Remember that memory does not suffice for so many rows, and try fewer, once."""
+        rows = _count(parts)
+        half = max(1, self._buckets.padded(rows) // 2)
+        with self._lock:
+            self._limit = min(self._limit, half)
+            self._comeback.fell(self._clock(), self._memory())
+        log.warning("short of memory", extra={"stage": self._stage, "rows": rows, "cap": self.cap})
+        if again:
+            for some in _split(parts, min(rows, self.cap)):
+                if rest := [part for part in some if not part.ticket.item.error]:
+                    self._attempt(rest, again=False)
+        else:
+            self._fail(parts, _no_memory())
+
+
+def _count(parts: list[_Part]) -> int:
+    return sum(stop - start for _, start, stop in parts)
+
+
+def _split(parts: list[_Part], most: int) -> Iterator[list[_Part]]:
+    """The same rows in portions of at most so many."""
+    portion: list[_Part] = []
+    for ticket, first, stop in parts:
+        start = first
+        while start < stop:
+            rows = min(stop - start, most - _count(portion))
+            portion.append(Part(ticket, start, start + rows))
+            start += rows
+            if _count(portion) == most:
+                yield portion
+                portion = []
+    if portion:
+        yield portion
+
+
+def _settle(member: _Member, error: BaseException) -> None:
+    member.error = member.error or error
+    member.wake.notify()
+
+
+def _no_memory() -> Problem:
+    return Problem(
+        "overloaded",
+        "There is too little memory for this at the moment.",
+        headers={"Retry-After": "1"},
+    )

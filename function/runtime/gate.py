@@ -1,0 +1,225 @@
+"""The right to compute: as many threads at once as there are CPUs, the most urgent first.
+
+A thread that waits for something else lends its permit to others meanwhile. A permit belongs to a
+`with` block, so it comes back however the block ends.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from function import turn
+from function.problems import Problem
+from function.runtime.observer import Observer, Unobserved
+from function.runtime.queue import NOBODY, Queue, Ticket
+from function.runtime.watch import Watch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from function.turn import Turn
+
+_URGENCY = {lane: rank for rank, lane in enumerate(turn.Lane)}
+
+
+def abandoned() -> Problem:
+    """What ends work that nobody waits for, or that would come too late."""
+    return Problem(
+        "overloaded",
+        "There was no time left when the work could have begun.",
+        headers={"Retry-After": "1"},
+    )
+
+
+def whose() -> Turn:
+    """For whom the calling thread works."""
+    return turn.current.get(NOBODY)
+
+
+@dataclass(slots=True, eq=False)
+class _Waiter:
+    """A thread that waits until the event, and whether it then has a permit."""
+
+    event: threading.Event = field(default_factory=threading.Event)
+    granted: bool = False
+
+    def start(self) -> None:
+        """Give it a permit."""
+        self.granted = True
+        self.event.set()
+
+    def drop(self) -> None:
+        """Turn it away."""
+        self.event.set()
+
+
+@dataclass(slots=True, eq=False)
+class Job:
+    """Something to compute, for which no thread waits.
+
+    Attributes:
+        run: computes; it raises nothing.
+        drop: ends it, as nobody waits for it any more.
+        spawn: lets a thread call `Gate.work` with it.
+    """
+
+    run: Callable[[], None]
+    drop: Callable[[], None]
+    spawn: Callable[[Job], object]
+
+    def start(self) -> None:
+        """Give it a permit, and a thread."""
+        self.spawn(self)
+
+
+class Gate:
+    """Gives permits to threads.
+
+    Args:
+        permits: how many threads may compute at once.
+        clock: seconds, never going back.
+
+    Attributes:
+        watch: knows how long each thread that has a permit has been computing.
+        observer: is told how long threads have waited.
+    """
+
+    def __init__(self, permits: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self.permits = permits
+        self.watch = Watch(clock)
+        self.observer: Observer = Unobserved()
+        self._clock = clock
+        self._free = permits
+        self._lock = threading.Lock()
+        self._queue: Queue[_Waiter | Job] = Queue()
+        self._mine = threading.local()
+
+    def post(self, job: Job) -> None:
+        """Have a job done, for whom the caller works, as soon as there is a permit for it."""
+        with self._lock:
+            self._queue.put(Ticket(job, whose()), self._clock())
+            if self._free:
+                self._pass_on()
+
+    def work(self, job: Job) -> None:
+        """Do a job with the permit that it was given, then what is next in the queue.
+
+        So a thread goes from one job to the next and need not wake another.
+        """
+        following: Job | None = job
+        while following:
+            self._mine.permit = True
+            with self.watch.job():
+                following.run()
+            following = self._following() if self._has else None
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Hold a permit while the body computes.
+
+        Raises:
+            Problem: nobody waits for the work any more; the body has not begun.
+        """
+        self._take()
+        try:
+            with self.watch.job():
+                yield
+        finally:
+            if self._has:
+                self._give()
+
+    @contextmanager
+    def lent(self) -> Iterator[None]:
+        """Let others have the permit of this thread, if it has one, while the body waits.
+
+        Raises:
+            Problem: after the body, nobody waits for the work any more; the permit stays away.
+        """
+        if not self._has:
+            yield
+            return
+        with self.watch.paused():
+            self._give()
+            try:
+                yield
+            finally:
+                self._take()
+
+    def give_way(self) -> None:
+        """Let somebody go first who waits in a more urgent lane.
+
+        Raises:
+            Problem: nobody waits for the work of this thread any more.
+        """
+        first = self._queue.most_urgent()  # a glance without the lock; a late one does no harm
+        if first and _URGENCY[first] < _URGENCY[whose().lane]:
+            with self.lent():
+                pass
+
+    def close(self) -> None:
+        """Turn away all who wait."""
+        with self._lock:
+            for ticket in self._queue.clear():
+                ticket.item.drop()
+
+    @property
+    def _has(self) -> bool:
+        return getattr(self._mine, "permit", False)
+
+    def _take(self) -> None:
+        """Wait for a permit."""
+        mine, waiter = whose(), _Waiter()
+        with self._lock:
+            now = self._clock()
+            if mine.gone or now >= mine.deadline:
+                raise abandoned()
+            if self._free and not len(self._queue):
+                self._free -= 1
+                self._mine.permit = True
+                return
+            self._queue.put(Ticket(waiter, mine), now)
+        waiter.event.wait()
+        if not waiter.granted:
+            raise abandoned()
+        self._mine.permit = True
+
+    def _give(self) -> None:
+        """Give the permit of this thread to whoever is next."""
+        self._mine.permit = False
+        with self._lock:
+            self._free += 1
+            self._pass_on()
+
+    def _following(self) -> Job | None:
+        """The job that this thread does next with its permit; None if others are to have that."""
+        self._mine.permit = False
+        with self._lock:
+            self._free += 1
+            following = self._next()
+            if isinstance(following, Job):
+                return following
+            if following:
+                following.start()
+        return None
+
+    def _pass_on(self) -> None:
+        """Give a free permit to whoever is next; needs the lock."""
+        if following := self._next():
+            following.start()
+
+    def _next(self) -> _Waiter | Job | None:
+        """Who has a permit next, which is then not free any more; needs the lock."""
+        now = self._clock()
+        for void in self._queue.purge(now):
+            void.item.drop()
+        parts = self._queue.take(1)
+        if not parts:
+            return None
+        ticket = parts[0].ticket
+        self._free -= 1
+        self.observer.waited("thread", ticket.turn.lane, now - ticket.since)
+        return ticket.item

@@ -1,0 +1,97 @@
+"""How much memory is free where a model runs, and when a larger batch may be tried again.
+
+A batch size is given up only when a batch has failed for want of memory: what the warm-up has run,
+the runtime's own arena has room for, however little the device has left. Free memory therefore
+tells when to go back: not before there is clearly more of it than at the failure.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from function.runtime import memory
+from function.runtime.engine import PROVIDERS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_PAUSE_S = 60.0
+_MORE = 0.05  # of all memory: by how much more must be free than when it was too little
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """Memory in bytes: what is free of how much."""
+
+    free: int
+    total: int
+
+
+@dataclass(slots=True)
+class Comeback:
+    """Decides when the next larger size may be tried.
+
+    Attributes:
+        short: what memory was like when it was too little; None when that was never so, or cannot
+            be known.
+        since: when that was, or when a larger size was allowed last, in seconds.
+    """
+
+    short: Memory | None = None
+    since: float = 0.0
+
+    def fell(self, now: float, found: Memory | None) -> None:
+        """Note that memory was too little for a batch."""
+        self.short, self.since = found, now
+
+    def asks(self, now: float) -> bool:
+        """Whether it is worth while to look at memory."""
+        return self.short is not None and now - self.since >= _PAUSE_S
+
+    def allows(self, now: float, found: Memory | None) -> bool:
+        """Whether one size more may be tried, with this memory."""
+        if self.short is None or found is None or not self.asks(now):
+            return False
+        self.since = now
+        return found.free >= self.short.free + _MORE * found.total
+
+
+def reader(provider: str) -> Callable[[], Memory | None]:
+    """What reads the memory of the device behind a provider; None where nobody can tell."""
+    return _of_process if provider == PROVIDERS["cpu"] else _of_gpu
+
+
+def _of_process() -> Memory | None:
+    limit = memory.limit()
+    return None if limit is None else Memory(max(0, limit - memory.held()), limit)
+
+
+def _of_gpu() -> Memory | None:
+    nvml, handle = _gpu()
+    if nvml is None:
+        return None
+    try:
+        found = nvml.nvmlDeviceGetMemoryInfo(handle)
+    except nvml.NVMLError:
+        return None
+    return Memory(int(found.free), int(found.total))
+
+
+@cache
+def _gpu() -> tuple[Any, Any]:
+    """NVIDIA's management library and the GPU that CUDA counts as its first; None without them."""
+    try:
+        import pynvml
+    except ImportError:
+        return None, None
+    first = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")[0].strip() or "0"
+    try:
+        pynvml.nvmlInit()
+        if first.isdecimal():
+            return pynvml, pynvml.nvmlDeviceGetHandleByIndex(int(first))
+        return pynvml, pynvml.nvmlDeviceGetHandleByUUID(first)
+    except pynvml.NVMLError:
+        return None, None

@@ -1,0 +1,17 @@
+"""Whether a failure means that memory ran out, so that a smaller batch may do."""
+
+from __future__ import annotations
+
+import re
+
+# What ONNX Runtime's allocators, CUDA, cuDNN, cuBLAS, TensorRT and C++ itself say.
+_SAID = re.compile(
+    r"out of memory|failed to allocate|bad.?alloc|smaller than requested bytes"
+    r"|(CUDNN|CUBLAS)_STATUS_ALLOC_FAILED|insufficient memory|OutOfMemory",
+    re.IGNORECASE,
+)
+
+
+def is_shortage(error: BaseException) -> bool:
+    """Whether memory ran out, of the device or of the process."""
+    return isinstance(error, MemoryError) or bool(_SAID.search(str(error)))

@@ -1,0 +1,170 @@
+"""How a CPU is best used for one model: threads of an inference × batches at once × their size.
+
+One thread for each inference and several at once is nearly always best; but a model whose weights
+do not fit into the caches may do better with one large batch on all CPUs, and the best size differs
+from machine to machine. So it is measured, shortly, once for each model and kind of machine: what
+was found is kept in the store. Only a model that takes batches gives anything to choose.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import platform
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from function.runtime.backends.onnx import VERSION
+from function.runtime.backends.optimised import cpu_features
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from function.runtime.engine import Engine
+
+_FORMAT = 1
+_BUDGET_S, _BUDGET_RUNS = 0.2, 5  # for everything: so long, or as long as so many first runs
+_ROUNDS = 3  # of each choice at most; the fastest counts
+_GAIN = 1.05  # what a larger size has to bring, as everyone in a batch waits for all of it
+_WORSE = 0.9  # a rate this much below the best one so far is past the peak
+_BETTER = 1.1  # by how much all CPUs for one batch have to win, as others have to wait for it
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is best for one model.
+
+    Attributes:
+        threads: of one inference.
+        runs: how many batches at once.
+        size: the most items of a batch.
+    """
+
+    threads: int
+    runs: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """The file that keeps the plan of one model, whether it is there or not."""
+
+    path: Path
+
+    @classmethod
+    def of(cls, store: Path, sha256: str, cpus: int, sizes: Sequence[int]) -> Kept:
+        """The file for the model with this digest, this runtime, this machine and these sizes."""
+        facts = f"{_FORMAT} {VERSION} {platform.machine()} {cpu_features()} {cpus} {sizes}"
+        kind = hashlib.sha256(facts.encode()).hexdigest()[:16]
+        return cls(store / "tuned" / f"{sha256}-{kind}.json")
+
+    def load(self) -> Plan | None:
+        """The plan; None when there is none, or none that can be read."""
+        try:
+            plan = Plan(**json.loads(self.path.read_bytes()))
+        except (OSError, ValueError, TypeError):
+            return None
+        numbers = asdict(plan).values()
+        return plan if all(type(number) is int and number > 0 for number in numbers) else None
+
+    def save(self, plan: Plan) -> None:
+        """Keep a plan, if the disk allows it; a reader sees all of it or nothing."""
+        beside = self.path.with_name(f".{self.path.name}.{os.getpid()}")
+        with suppress(OSError):
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            beside.write_text(json.dumps(asdict(plan)))
+            beside.replace(self.path)
+
+
+def measure(
+    engine: Engine,
+    wide: Callable[[], Engine],
+    shape: tuple[int, ...],
+    sizes: Sequence[int],
+    *,
+    cpus: int,
+    clock: Callable[[], float] = time.perf_counter,
+) -> tuple[Plan, Engine]:
+    """Find the best plan by running batches of zeros.
+
+    Args:
+        engine: runs each inference on one thread.
+        wide: opens the same model with a thread for each CPU.
+        shape: of one item.
+        sizes: that a batch may have, rising.
+        cpus: how many there are.
+        clock: seconds.
+
+    Returns:
+        The plan, and the engine that it needs.
+    """
+    trial = _Trial(shape, clock)
+    trial.start(engine)
+    rate, size = trial.best(engine, cpus, sizes)
+    best, chosen = Plan(1, cpus, size), engine
+    if cpus > 1 and not trial.over:
+        other = wide()
+        wide_rate, size = trial.best(other, 1, [each for each in sizes if each >= size])
+        if wide_rate > rate * _BETTER:
+            best, chosen = Plan(cpus, 1, size), other
+    return best, chosen
+
+
+class _Trial:
+    """Runs batches of zeros against the clock.
+
+    Args:
+        shape: of one item.
+        clock: seconds.
+    """
+
+    def __init__(self, shape: tuple[int, ...], clock: Callable[[], float]) -> None:
+        self._shape, self._clock = shape, clock
+        self._end = self._budget = 0.0
+
+    @property
+    def over(self) -> bool:
+        """Whether the time is up."""
+        return self._clock() >= self._end
+
+    def start(self, engine: Engine) -> None:
+        """Run one item, for the first time and so not to be counted; the time runs from now."""
+        took = self._round(engine, 1, 1)
+        self._budget = max(_BUDGET_S, _BUDGET_RUNS * took)
+        self._end = self._clock() + self._budget
+
+    def best(self, engine: Engine, runs: int, sizes: Sequence[int]) -> tuple[float, int]:
+        """The most items in a second, and the size of the batches that gives it.
+
+        Sizes are tried until one is clearly worse than a smaller one.
+        """
+        best = 0.0, sizes[0]
+        for size in sizes:
+            fastest, spent = math.inf, 0.0
+            for _ in range(_ROUNDS):
+                took = self._round(engine, runs, size)
+                fastest, spent = min(fastest, took), spent + took
+                if spent > self._budget / (2 * len(sizes)):
+                    break
+            rate = size * runs / fastest
+            if rate > best[0] * _GAIN:
+                best = rate, size
+            if rate < best[0] * _WORSE or self.over:
+                break
+        return best
+
+    def _round(self, engine: Engine, runs: int, size: int) -> float:
+        """Seconds for some batches at once."""
+        batch = np.zeros((size, *self._shape), np.float32)
+        began = self._clock()
+        with ThreadPoolExecutor(runs) as pool:
+            list(pool.map(engine.run, [batch] * runs))
+        return self._clock() - began

@@ -1,0 +1,85 @@
+"""A larger batch is tried again when there is clearly more memory, and not before."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from function.runtime import headroom
+from function.runtime.headroom import Comeback, Memory, reader
+
+GB = 10**9
+
+
+def short(now=0.0, free=1 * GB):
+    comeback = Comeback()
+    comeback.fell(now, Memory(free, 20 * GB))
+    return comeback
+
+
+def test_where_memory_was_never_short_nobody_looks():
+    assert not Comeback().asks(1e9)
+
+
+def test_a_larger_batch_comes_back_with_clearly_more_memory():
+    assert short().allows(60.0, Memory(2 * GB, 20 * GB))
+
+
+@pytest.mark.parametrize(
+    ("now", "found"),
+    [(59.0, Memory(9 * GB, 20 * GB)), (60.0, Memory(1_900_000_000, 20 * GB)), (60.0, None)],
+    ids=["too early", "hardly more", "nobody knows"],
+)
+def test_it_does_not_otherwise(now, found):
+    assert not short().allows(now, found)
+
+
+def test_one_size_a_minute():
+    comeback = short()
+    much = Memory(9 * GB, 20 * GB)
+    assert comeback.allows(60.0, much)
+    assert not comeback.asks(61.0)
+    assert comeback.allows(120.0, much)
+
+
+def test_where_memory_cannot_be_known_a_limit_stays():
+    comeback = Comeback()
+    comeback.fell(0.0, None)
+    assert not comeback.asks(1e9)
+
+
+def test_on_the_cpu_it_is_the_containers(monkeypatch):
+    read = reader("CPUExecutionProvider")
+    monkeypatch.setattr(headroom.memory, "limit", lambda: None)
+    assert read() is None
+    monkeypatch.setattr(headroom.memory, "limit", lambda: 8 * GB)
+    monkeypatch.setattr(headroom.memory, "held", lambda: 3 * GB)
+    assert read() == Memory(5 * GB, 8 * GB)
+    monkeypatch.setattr(headroom.memory, "held", lambda: 9 * GB)
+    assert read() == Memory(0, 8 * GB)
+
+
+@pytest.fixture
+def anew():
+    headroom._gpu.cache_clear()
+    yield
+    headroom._gpu.cache_clear()
+
+
+@pytest.mark.usefixtures("anew")
+def test_without_nvidias_library_nobody_knows(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pynvml", None)
+    assert reader("CUDAExecutionProvider")() is None
+
+
+@pytest.mark.usefixtures("anew")
+def test_with_a_gpu_it_is_the_gpus():
+    pynvml = pytest.importorskip("pynvml", reason="needs nvidia-ml-py, of the extra `gpu`")
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError as error:
+        assert reader("CUDAExecutionProvider")() is None
+        pytest.skip(f"needs an NVIDIA GPU: {error}")
+    found = reader("CUDAExecutionProvider")()
+    assert 0 < found.free <= found.total

@@ -1,0 +1,146 @@
+"""Places bound what is in work; the urgent have theirs soon, and none is ever lost."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+
+import pytest
+
+from function.problems import Problem
+from function.runtime.places import Places
+from function.turn import Lane, Turn
+
+
+@pytest.fixture
+def places():
+    return Places(2, urgent=1)
+
+
+async def settled():
+    for _ in range(5):
+        await asyncio.sleep(0)
+
+
+async def waiting(places, order, name, turn):
+    """A task that waits for a place and writes down when it has it."""
+
+    async def wait():
+        await places.acquire(turn)
+        order.append(name)
+
+    task = asyncio.create_task(wait())
+    await settled()
+    return task
+
+
+async def test_who_finds_a_free_place_has_it_at_once(places):
+    assert await places.acquire(Turn()) < 1
+    assert places.held == 1
+    places.release(Turn())
+    assert places.held == 0
+
+
+async def test_no_more_are_in_work_than_there_are_places(places):
+    order = []
+    for number in range(4):
+        await waiting(places, order, number, Turn())
+    assert (order, places.held, places.waiting(Lane.STANDARD)) == ([0, 1], 2, 2)
+    places.release(Turn())
+    await settled()
+    assert (order, places.held, places.waiting(Lane.STANDARD)) == ([0, 1, 2], 2, 1)
+
+
+async def test_the_most_urgent_and_then_the_earliest_deadline_is_next(places):
+    order, soon = [], time.monotonic() + 30
+    for _ in range(2):
+        await places.acquire(Turn(Lane.INTERACTIVE))
+    await waiting(places, order, "bulk", Turn(Lane.BULK))
+    await waiting(places, order, "standard", Turn())
+    await waiting(places, order, "soon", Turn(deadline=soon))
+    await waiting(places, order, "interactive", Turn(Lane.INTERACTIVE))
+    for _ in range(4):
+        places.release(Turn(Lane.INTERACTIVE))
+        await settled()
+    assert order == ["interactive", "soon", "standard", "bulk"]
+
+
+async def test_where_others_hold_the_places_there_is_one_more_for_the_interactive_lane(places):
+    order = []
+    for _ in range(2):
+        await places.acquire(Turn(Lane.BULK))
+    await waiting(places, order, "standard", Turn())
+    for number in range(2):
+        await waiting(places, order, number, Turn(Lane.INTERACTIVE))
+    assert (order, places.held) == ([0], 3)
+    places.release(Turn(Lane.INTERACTIVE))
+    await settled()
+    assert (order, places.held) == ([0, 1], 3)
+
+
+async def test_where_all_are_interactive_there_is_none_more(places):
+    order = []
+    for number in range(5):
+        await waiting(places, order, number, Turn(Lane.INTERACTIVE))
+    assert (order, places.held) == ([0, 1], 2)
+
+
+async def test_a_deadline_ends_the_wait(places):
+    for _ in range(2):
+        await places.acquire(Turn())
+    with pytest.raises(Problem, match="no time left"):
+        await places.acquire(Turn(deadline=time.monotonic() + 0.01))
+    assert (places.held, places.waiting(Lane.STANDARD)) == (2, 0)
+
+
+async def test_who_is_cancelled_leaves_the_queue(places):
+    order = []
+    for _ in range(2):
+        await places.acquire(Turn())
+    gone = await waiting(places, order, "gone", Turn())
+    await waiting(places, order, "other", Turn())
+    gone.cancel()
+    await settled()
+    assert places.waiting(Lane.STANDARD) == 1
+    places.release(Turn())
+    await settled()
+    assert (order, places.held) == (["other"], 2)
+
+
+async def test_who_is_cancelled_in_the_moment_of_getting_a_place_passes_it_on(places):
+    order = []
+    for _ in range(2):
+        await places.acquire(Turn())
+    gone = await waiting(places, order, "gone", Turn())
+    await waiting(places, order, "other", Turn())
+    places.release(Turn())
+    gone.cancel()  # the place is its own already, but its task has not run yet
+    await settled()
+    assert (order, places.held, gone.cancelled()) == (["other"], 2, True)
+
+
+async def test_no_place_is_lost_whatever_is_cancelled(places):
+    rng = random.Random(7)
+    done = 0
+
+    async def request():
+        nonlocal done
+        turn = Turn(rng.choice(list(Lane)), time.monotonic() + rng.choice([0.001, 5.0, 9.0]))
+        try:
+            await places.acquire(turn)
+        except Problem:
+            return
+        try:
+            assert places.held <= 3
+            await asyncio.sleep(rng.choice([0, 0.0005]))
+            done += 1
+        finally:
+            places.release(turn)
+
+    tasks = [asyncio.create_task(request()) for _ in range(400)]
+    while not all(task.done() for task in tasks):
+        await asyncio.sleep(0.0003)
+        rng.choice(tasks).cancel()
+    assert (places.held, places._others, [places.waiting(lane) for lane in Lane]) == (0, 0, [0] * 3)
+    assert done > 100

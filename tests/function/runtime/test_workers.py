@@ -1,0 +1,82 @@
+"""Jobs run on threads, for whoever asked for them; those that nobody waits for never begin."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+
+import pytest
+
+from function import turn
+from function.problems import Problem
+from function.runtime.gate import Gate
+from function.runtime.workers import Workers
+from function.turn import Lane, Turn
+
+
+@pytest.fixture
+def gate():
+    return Gate(1)
+
+
+@pytest.fixture
+def workers(gate):
+    workers = Workers(gate, 4)
+    yield workers
+    workers.close()
+
+
+async def waiting(gate, count):
+    while len(gate._queue) < count:
+        await asyncio.sleep(0.001)
+
+
+async def test_a_job_knows_for_whom_it_works(workers):
+    turn.current.set(mine := Turn(Lane.BULK))
+    assert await workers.run(turn.current.get) is mine
+
+
+async def test_a_job_that_is_cancelled_before_it_has_a_permit_never_begins(workers, gate):
+    begun = []
+    with gate.held():
+        gone, stays = (asyncio.create_task(workers.run(begun.append, n)) for n in range(2))
+        await waiting(gate, 2)
+        gone.cancel()
+        await asyncio.gather(gone, return_exceptions=True)
+    await stays
+    assert begun == [1]
+    assert gate._free == 1
+
+
+async def test_the_most_urgent_of_all_jobs_is_next(workers, gate):
+    order = []
+
+    async def ask(lane):
+        turn.current.set(Turn(lane))
+        await workers.run(order.append, lane)
+
+    with gate.held():
+        jobs = []
+        for number, lane in enumerate(reversed(Lane), 1):
+            jobs.append(asyncio.create_task(ask(lane)))
+            await waiting(gate, number)
+    await asyncio.gather(*jobs)
+    assert order == list(Lane)
+
+
+async def test_closing_ends_what_waits_and_not_what_runs(workers, gate):
+    begun, go = threading.Event(), threading.Event()
+
+    def long():
+        begun.set()
+        return go.wait(20)
+
+    runs = asyncio.create_task(workers.run(long))
+    await asyncio.to_thread(begun.wait, 20)
+    waits = asyncio.create_task(workers.run(int))
+    await waiting(gate, 1)
+    workers.close()
+    with pytest.raises(Problem):
+        await waits
+    go.set()
+    assert await runs

@@ -1,0 +1,46 @@
+"""Small ONNX graphs, made on the spot: for tests and benchmarks of what runs between models."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+
+def dense(path: Path, *sizes: int, batch: int | str = "N", seed: int = 0) -> Path:
+    """Layers of a matrix product and a ReLU: float32 [batch, sizes[0]] to [batch, sizes[-1]].
+
+    Such a graph reads all of its weights for each batch, whatever its size, which is what makes
+    batching pay. Weights are -1, 0 or 1, so that small whole numbers give exact sums, in whatever
+    order they are added up.
+    """
+    rng = np.random.default_rng(seed)
+    nodes, weights, at = [], [], "x"
+    for n, (inputs, outputs) in enumerate(pairwise(sizes)):
+        matrix = rng.integers(-1, 2, (inputs, outputs)).astype(np.float32)
+        weights.append(numpy_helper.from_array(matrix, f"w{n}"))
+        nodes.append(helper.make_node("MatMul", [at, f"w{n}"], [f"m{n}"]))
+        nodes.append(helper.make_node("Relu", [f"m{n}"], [at := f"r{n}"]))
+    graph = helper.make_graph(
+        nodes,
+        "dense",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [batch, sizes[0]])],
+        [helper.make_tensor_value_info(at, TensorProto.FLOAT, [batch, sizes[-1]])],
+        weights,
+    )
+    opset = [helper.make_opsetid("", 17)]
+    onnx.save(helper.make_model(graph, opset_imports=opset, ir_version=9), path)
+    return path
+
+
+def rows(count: int, width: int, seed: int = 0) -> NDArray[np.float32]:
+    """Random whole numbers from 0 to 3 as float32 [count, width]."""
+    return np.random.default_rng(seed).integers(0, 4, (count, width)).astype(np.float32)
