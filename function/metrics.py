@@ -14,11 +14,13 @@ from typing import TYPE_CHECKING
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 from function.runtime import memory
+from function.turn import Lane
 from warmup.phase import Phase
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+    from function.admission.queue import Queue
     from function.service import Service
     from warmup.replica import Replica
 
@@ -44,10 +46,13 @@ class Metrics:
     Args:
         replica: its phase is read at the moment of a scrape, its changes are counted.
         service: how busy it is and what runs it is read at the moment of a scrape.
+        queue: what waits is read at the moment of a scrape.
         stuck: tells whether a thread is stuck.
     """
 
-    def __init__(self, replica: Replica, service: Service, stuck: Callable[[], bool]) -> None:
+    def __init__(
+        self, replica: Replica, service: Service, queue: Queue, stuck: Callable[[], bool]
+    ) -> None:
         self._registry = CollectorRegistry()
         self.described: list[Described] = []
         self._swaps: list[float] = []
@@ -72,6 +77,15 @@ class Metrics:
         self._problems = self._counter("ember_problems", "Answers that were problems.", "code")
         self._warnings = self._counter("ember_warnings", "Answers with that warning.", "code")
         self._value("ember_in_work", "Requests that hold a place.", lambda: service.in_work)
+        in_flight = self._gauge(
+            "ember_in_flight", "Requests that wait for a place or hold one.", "lane"
+        )
+        waits = self._gauge(
+            "ember_wait_seconds", "How long a new request would wait for a place.", "lane"
+        )
+        for lane in Lane:
+            in_flight.labels(lane).set_function(partial(_in_flight, queue, lane))
+            waits.labels(lane).set_function(partial(_wait_s, queue, lane))
         self._value(
             "ember_first_request_ratio",
             f"Time of the first swap by request over the median of the next ones, {_AFTER_FIRST} at"
@@ -176,6 +190,14 @@ class Metrics:
     def _histogram(self, name: str, doc: str, *labels: str) -> Histogram:
         self.described.append(Described(name, "histogram", labels, doc))
         return Histogram(name, doc, labels, buckets=_SECONDS, registry=self._registry)
+
+
+def _in_flight(queue: Queue, lane: Lane) -> float:
+    return float(queue.in_flight(lane))
+
+
+def _wait_s(queue: Queue, lane: Lane) -> float:
+    return queue.load.wait_s(lane)
 
 
 def _is(replica: Replica, phase: Phase) -> float:

@@ -69,6 +69,9 @@ KINDS: dict[str, Kind] = {
         500, "Something went wrong inside", "Try again; report the request id if it stays."
     ),
     "not_ready": Kind(503, "The replica is not ready yet", "Try again after Retry-After seconds."),
+    "deadline_exceeded": Kind(
+        504, "The request took too long", "Allow more time, or send smaller photos."
+    ),
     "overloaded": Kind(
         503, "The replica has too much to do", "Try again after Retry-After seconds."
     ),

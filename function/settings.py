@@ -121,7 +121,13 @@ class Settings(WarmupSettings):
     queue_limit: int = variable(
         128,
         whole(1, 100_000),
-        "How many requests may wait for their turn; further ones are answered 503.",
+        "How many requests of one lane may wait for their turn; further ones are answered 503.",
+    )
+    request_timeout_s: float = variable(
+        120.0,
+        seconds(1, 3600),
+        "How long a request may take, from its head to its answer; `Request-Timeout` may ask for"
+        " less. It has to be shorter than any timeout of the platform.",
     )
     body_timeout_s: float = variable(
         60.0,

@@ -1,107 +1,175 @@
-"""Whether there is room for one more request; else 503 `overloaded`, with `Retry-After`.
+"""The door: lets a request in, with its lane and its deadline, or says why not and when to return.
 
-What is bounded is the number of requests that wait for a place, and the bytes of all bodies that
-are being received or wait. Who may have a place decides the service.
+What is decided here is decided in `function.admission`; this gives it headers and takes problems.
 """
 
 from __future__ import annotations
 
+import asyncio
 import math
-import statistics
+import re
 import time
-from collections import deque
-from contextlib import contextmanager
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from aiohttp import hdrs
 
+from function.admission.room import NoRoomError
+from function.http.edge import exchange_of
 from function.problems import Problem
+from function.turn import Lane, Turn, current
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import AsyncIterator, Callable, Iterator
 
-    from function.service import Service
+    from aiohttp.web import Request
+
+    from function.admission.queue import Queue
+    from function.admission.room import Room
     from function.trace import Trace
 
-_RECENT = 32
+LANE = "Ember-Lane"
+TIMEOUT = "Request-Timeout"
+
+_SECONDS = re.compile(r"[0-9]{1,6}(\.[0-9]{1,6})?")
 
 
-class Admission:
-    """Lets requests in.
+@dataclass(frozen=True, slots=True)
+class Door:
+    """Where requests come in.
 
-    Args:
-        service: tells how many requests wait.
-        queue_limit: how many may.
-        bodies_bytes: how much the bodies of all requests together may have.
+    Attributes:
+        queue: knows how long a request would wait.
+        room: for bodies.
+        timeout_s: how long a request may take that does not ask for less.
     """
 
-    def __init__(self, service: Service, *, queue_limit: int, bodies_bytes: int) -> None:
-        self._service = service
-        self._queue_limit = queue_limit
-        self._bodies_bytes = bodies_bytes
-        self._held = 0
-        self._recent: deque[float] = deque(maxlen=_RECENT)
+    queue: Queue
+    room: Room
+    timeout_s: float
+
+    @asynccontextmanager
+    async def visit(self, request: Request) -> AsyncIterator[Visit]:
+        """Let a request in while the body runs, no longer than to its deadline.
+
+        Raises:
+            Problem: `bad_request` for headers that say nothing; `overloaded`; `deadline_exceeded`.
+        """
+        lane, wished_s = _lane(request), _wished_s(request)
+        allowed_s = min(wished_s, self.timeout_s)
+        turn = Turn(lane, time.monotonic() + allowed_s)
+        visit = Visit(self, turn, exchange_of(request).trace)
+        visit.check()  # once more when the body is there, but why send it in vain
+        before = current.set(turn)
+        try:
+            async with asyncio.timeout(allowed_s) as clock:
+                yield visit
+        except TimeoutError:
+            if not clock.expired():
+                raise
+            raise _late(allowed_s, asked=wished_s <= self.timeout_s) from None
+        finally:
+            turn.gone = True
+            current.reset(before)
+
+    @contextmanager
+    def body(self) -> Iterator[Callable[[int], None]]:
+        """See `Room.body`; what is given raises `Problem` `overloaded`."""
+        lane = current.get().lane
+        with self.room.body(lane) as take:
+
+            def take_or_refuse(size: int) -> None:
+                try:
+                    take(size)
+                except NoRoomError:
+                    raise _overloaded(
+                        "The bodies of the requests at hand leave no room for another.",
+                        self.queue.load.wait_s(lane),
+                        limit=self.room.size,
+                        setting="EMBER_MAX_BODIES_BYTES",
+                    ) from None
+
+            yield take_or_refuse
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """One request that was let in."""
+
+    door: Door
+    turn: Turn
+    trace: Trace
 
     def check(self) -> None:
-        """See that another request may wait.
+        """See that the request may wait for a place, and can have one in time.
 
         Raises:
             Problem: `overloaded`.
         """
-        if (waiting := self._service.waiting) >= self._queue_limit:
-            raise self._overloaded(
-                f"{waiting} requests are waiting already.",
-                limit=self._queue_limit,
-                setting="EMBER_QUEUE_LIMIT",
+        queue, lane = self.door.queue, self.turn.lane
+        if not (refusal := queue.refusal(lane, self.turn.deadline - time.monotonic())):
+            return
+        if refusal.late:
+            raise _overloaded(
+                f"The wait is {refusal.wait_s:.1f} seconds; the deadline would pass meanwhile.",
+                refusal.again_s,
+                lane=str(lane),
             )
+        raise _overloaded(
+            f"{queue.limit} requests or more are waiting already.",
+            refusal.again_s,
+            lane=str(lane),
+            limit=queue.limit,
+            setting="EMBER_QUEUE_LIMIT",
+        )
 
     @contextmanager
-    def turn(self, trace: Trace) -> Iterator[None]:
-        """Let the body, a call of the service, wait for a place; remember how long it held it.
+    def work(self) -> Iterator[None]:
+        """Let the body, a call of the service, wait for a place; learn how long it held it.
 
         Raises:
             Problem: `overloaded`.
         """
         self.check()
         began = time.perf_counter()
-        yield
-        totals = trace.totals()
+        with self.door.queue.enter(self.turn.lane):
+            yield
+        totals = self.trace.totals()
         waited_ms = totals.get("queue", 0.0) + totals.get("load", 0.0)
-        self._recent.append(time.perf_counter() - began - waited_ms / 1e3)
+        self.door.queue.learn(time.perf_counter() - began - waited_ms / 1e3)
 
-    @contextmanager
-    def body(self) -> Iterator[Callable[[int], None]]:
-        """Give a function that takes so many more bytes for one request's body.
 
-        All are given back at the end. What is given raises `Problem` `overloaded`.
-        """
-        taken = 0
+def _lane(request: Request) -> Lane:
+    named = request.headers.get(LANE, Lane.STANDARD)
+    try:
+        return Lane(named)
+    except ValueError:
+        raise Problem(
+            "bad_request", f"{LANE} is one of {', '.join(Lane)}.", allowed=list(Lane)
+        ) from None
 
-        def take(size: int) -> None:
-            nonlocal taken
-            if self._held + size > self._bodies_bytes:
-                raise self._overloaded(
-                    "The bodies of the requests at hand leave no room for another.",
-                    limit=self._bodies_bytes,
-                    setting="EMBER_MAX_BODIES_BYTES",
-                )
-            self._held += size
-            taken += size
 
-        try:
-            yield take
-        finally:
-            self._held -= taken
+def _wished_s(request: Request) -> float:
+    """How long the client wants to wait at most."""
+    sent = request.headers.get(TIMEOUT)
+    if sent is None:
+        return math.inf
+    if not _SECONDS.fullmatch(sent) or not (seconds := float(sent)):
+        raise Problem("bad_request", f"{TIMEOUT} is a number of seconds above 0, like 2.5.")
+    return seconds
 
-    def _overloaded(self, detail: str, *, limit: int, setting: str) -> Problem:
-        """The problem; the time until all that wait have had their turn, as far as is known."""
-        service = self._service
-        turns = (service.waiting + 1) / service.places
-        wait_s = statistics.median(self._recent or [1.0]) * turns
-        return Problem(
-            "overloaded",
-            detail,
-            headers={hdrs.RETRY_AFTER: str(max(1, math.ceil(wait_s)))},
-            limit=limit,
-            setting=setting,
-        )
+
+def _late(allowed_s: float, *, asked: bool) -> Problem:
+    named = {} if asked else {"setting": "EMBER_REQUEST_TIMEOUT_S"}
+    return Problem(
+        "deadline_exceeded",
+        f"The request was not done within {allowed_s:g} seconds.",
+        limit=allowed_s,
+        **named,
+    )
+
+
+def _overloaded(detail: str, again_s: float, **extra: object) -> Problem:
+    again = {hdrs.RETRY_AFTER: str(max(1, math.ceil(again_s)))}
+    return Problem("overloaded", detail, headers=again, **extra)

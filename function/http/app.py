@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING
 
 from aiohttp import web
 
-from function.http.admission import Admission
+from function.admission.queue import Queue
+from function.admission.room import Room
+from function.http.admission import Door
 from function.http.body import Limits
 from function.http.calls import Calls
 from function.http.edge import Edge
@@ -38,19 +40,17 @@ def build(
         fetch: gets the images that a JSON request names by URI.
     """
     health = Health(service, settings.stuck_s)
-    metrics = Metrics(replica, service, lambda: health.stuck)
+    queue = Queue(lambda: service.places, settings.queue_limit)
+    metrics = Metrics(replica, service, queue, lambda: health.stuck)
     edge = Edge(
         metrics,
         leaving=lambda: replica.phase is Phase.DRAINING,
         degraded=lambda: service.engines.degraded,
     )
     service.on_load_error = replica.repair
-    admission = Admission(
-        service,
-        queue_limit=settings.queue_limit,
-        bodies_bytes=max(settings.max_bodies_bytes, settings.max_body_bytes),
-    )
-    limits = Limits(admission, settings.max_body_bytes, settings.body_timeout_s)
+    room = Room(settings.max_bodies_bytes, settings.max_body_bytes)
+    door = Door(queue, room, settings.request_timeout_s)
+    limits = Limits(door, settings.max_body_bytes, settings.body_timeout_s)
     calls = Calls(service, replica, limits, fetch)
     probes = Probes(service, replica, metrics, health)
     static = Static()

@@ -71,12 +71,12 @@ class Calls:
     async def swap(self, request: Request) -> Response:
         """Swap faces and answer the image, or everything about it as JSON."""
         self._check_open()
-        form = await fields.read(request, SWAP, self.limits, self.fetch)
-        order = _order(form)
-        kind, order = _negotiate(request, order)
         exchange = exchange_of(request)
-        with self.limits.admission.turn(exchange.trace):
-            result = await self.service.swap(order, exchange.trace)
+        async with self.limits.door.visit(request) as visit:
+            form = await fields.read(request, SWAP, self.limits, self.fetch)
+            kind, order = _negotiate(request, _order(form))
+            with visit.work():
+                result = await self.service.swap(order, exchange.trace)
         exchange.warnings = tuple(result.cautions)
         if kind == JSON:
             inline = form.values.get("image") != "none"
@@ -90,11 +90,12 @@ class Calls:
     async def faces(self, request: Request) -> Response:
         """Tell which faces a photo has."""
         self._check_open()
-        form = await fields.read(request, FACES, self.limits, self.fetch)
-        accept.best(_wishes(request), [JSON])
         exchange = exchange_of(request)
-        with self.limits.admission.turn(exchange.trace):
-            found = await self.service.faces(form.photos["image"][0], exchange.trace)
+        async with self.limits.door.visit(request) as visit:
+            form = await fields.read(request, FACES, self.limits, self.fetch)
+            accept.best(_wishes(request), [JSON])
+            with visit.work():
+                found = await self.service.faces(form.photos["image"][0], exchange.trace)
         exchange.warnings = tuple(found.cautions)
         told = report.of_faces(found, exchange.trace)
         return answers.plain({"request_id": exchange.request_id} | told)
@@ -107,7 +108,6 @@ class Calls:
                 headers={hdrs.RETRY_AFTER: "1"},
                 phase=str(self.replica.phase),
             )
-        self.limits.admission.check()  # once more when the body is there, but why send it in vain
 
 
 def _told(result: SwapResult, exchange: Exchange, *, inline: bool) -> Response:

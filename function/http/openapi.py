@@ -11,11 +11,13 @@ from PIL import Image
 
 from function import __version__
 from function.http import schemas
+from function.http.admission import LANE, TIMEOUT
 from function.http.calls import FACES, SWAP
 from function.http.fields import JSON, MULTIPART, Photos
 from function.images.formats import FORMATS
 from function.problems import KINDS
 from function.service import sample
+from function.turn import Lane
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -64,6 +66,7 @@ def _swap() -> Schema:
         "`application/json`. An image format that `Accept` names counts where the field `format` "
         "is absent.",
         "tags": ["faces"],
+        "parameters": _wishes(),
         "requestBody": _body(
             SWAP,
             whole_photo={"source": hopper, "target": collins},
@@ -87,10 +90,29 @@ def _faces() -> Schema:
         "summary": "Find faces",
         "description": "Lists the faces from left to right; a photo without any has an empty list.",
         "tags": ["faces"],
+        "parameters": _wishes(),
         "requestBody": _body(FACES, one_photo={"image": _tiny("hopper")}),
         "responses": _responses({JSON: {"schema": schemas.ref("Faces")}}),
         "x-codeSamples": _shell(f"curl -F image=@hopper.jpg {_HERE}/v1/faces"),
     }
+
+
+def _wishes() -> list[Schema]:
+    """The headers of calls."""
+    wishes: Schema = {
+        TIMEOUT: (
+            "After how many seconds the answer is of no use any more.",
+            {"type": "string", "pattern": r"^(?=.*[1-9])[0-9]{1,6}(\.[0-9]{1,6})?$"},
+        ),
+        LANE: (
+            "How urgent it is.",
+            {"type": "string", "enum": list(Lane), "default": Lane.STANDARD},
+        ),
+    }
+    return [
+        {"name": name, "in": "header", "description": about, "schema": schema}
+        for name, (about, schema) in wishes.items()
+    ]
 
 
 def _probes() -> Schema:

@@ -48,6 +48,14 @@ def slow_body(servers):
         return read_answer(client)
 
 
+def slow_body_in_a_hurry(servers):
+    """The same with a deadline that comes first."""
+    with connection(servers["live"]) as client:
+        hurry = FORM | {"Content-Length": 1000, "Request-Timeout": "0.2"}
+        client.sendall(head("POST", "/v1/swap", hurry) + b"--a")
+        return read_answer(client)
+
+
 CONTINUE = {"Expect": "100-continue"}
 PRODUCERS = {
     "bad_request": lambda servers: servers["live"].json("/v1/swap", b"{"),
@@ -74,6 +82,7 @@ PRODUCERS = {
     "no_match": swap(SOURCE, TARGET, ("faces", "like"), ("like", SOURCE[1])),
     "internal": lambda servers: servers["strict"].json("/v1/faces", {"image": "data:,x"}),
     "not_ready": lambda servers: servers["cold"].form("/v1/faces", ("image", COLLINS)),
+    "deadline_exceeded": slow_body_in_a_hurry,
     "overloaded": lambda servers: servers["narrow"].form("/v1/faces", ("image", NOBODY)),
 }
 
@@ -88,6 +97,7 @@ MEMBERS = {
     "not_ready": {"phase": "starting"},
     "overloaded": {"limit": 50_000, "setting": "EMBER_MAX_BODIES_BYTES"},
     "bad_image": {"image": "target"},
+    "deadline_exceeded": {"limit": 0.2},
 }
 HEADERS = {
     "method_not_allowed": {"Allow": "OPTIONS, POST"},
