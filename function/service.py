@@ -13,6 +13,7 @@ from importlib import import_module
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
+from function import turn
 from function.engines import Engines, Supply
 from function.orders import SwapOrder, Upload
 from function.problems import Problem
@@ -220,6 +221,7 @@ class Service:
         finally:
             self._waiting -= 1
         self._in_work += 1
+        turn.begin()
         try:
             yield work
         finally:

@@ -13,9 +13,11 @@ from warmup.settings import WarmupSettings
 from warmup.variables import (
     amount,
     choice,
+    file,
     moment,
     part_or_amount,
     seconds,
+    secure_url,
     switch,
     text,
     variable,
@@ -26,6 +28,7 @@ from warmup.variables import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
+    from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +44,52 @@ class Settings(WarmupSettings):
         whole(0, 65535),
         "The port to listen on; 0 takes a free one.",
         fallback="PORT",
+    )
+    allow_anonymous: bool = variable(
+        False,
+        switch(),
+        "Whether anybody may call on an address that others can reach, while `EMBER_AUTH` is none:"
+        " say so where something in front decides who may.",
+        shown_default="false",
+    )
+    auth: str = variable(
+        "none",
+        choice("none", "keys", "jwt"),
+        "How callers prove who they are: not at all, with a key of `EMBER_KEYS`, or with a token"
+        " (JWT) of the issuer `EMBER_JWT_ISSUER`.",
+    )
+    keys: Path | None = variable(
+        None,
+        file(),
+        "The file of API keys; `ember keys new` makes a key and its line.",
+        shown_default="none",
+    )
+    jwt_issuer: str | None = variable(
+        None, text(), "What `iss` of a token must be.", shown_default="none"
+    )
+    jwt_audience: str | None = variable(
+        None, text(), "What `aud` of a token must have.", shown_default="none"
+    )
+    jwt_jwks_url: str | None = variable(
+        None,
+        secure_url(),
+        "Where the issuer publishes its public keys (JWKS).",
+        shown_default="none",
+    )
+    jwt_leeway_s: float = variable(
+        30.0, seconds(0, 600), "By how much the issuer's clock may differ."
+    )
+    jwt_tier_claim: str = variable(
+        "tier", text(), "Which claim of a token names the caller's tier."
+    )
+    jwt_lane_claim: str = variable(
+        "lane", text(), "Which claim names the most urgent lane, where it is not the tier's."
+    )
+    policy: Path | None = variable(
+        None,
+        file(),
+        "The TOML file that says what jobs cost and what each tier may have.",
+        shown_default="the built-in one",
     )
     threads: int | None = variable(
         None,

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from urllib.parse import urlsplit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -246,6 +247,19 @@ def file() -> Reader[Path]:
         return path
 
     return Reader(parse, "the path of a file that exists")
+
+
+def secure_url() -> Reader[str]:
+    """An https address; http only of this machine."""
+
+    def parse(given: str) -> str:
+        parts = urlsplit(given)
+        local = parts.scheme == "http" and parts.hostname in {"localhost", "127.0.0.1", "::1"}
+        if not (local or (parts.scheme == "https" and parts.hostname)):
+            raise ValueError(given)
+        return given
+
+    return Reader(parse, "an https:// address; http:// only of this machine")
 
 
 def moment() -> Reader[datetime]:

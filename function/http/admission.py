@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from aiohttp import hdrs
 
+from function.admission.caller import RejectedError
 from function.admission.room import NoRoomError
 from function.http.edge import exchange_of
 from function.problems import Problem
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
     from aiohttp.web import Request
 
+    from function.admission.caller import Authority
+    from function.admission.policy import Policy, Tier
     from function.admission.queue import Queue
     from function.admission.room import Room
     from function.trace import Trace
@@ -43,23 +46,30 @@ class Door:
         queue: knows how long a request would wait.
         room: for bodies.
         timeout_s: how long a request may take that does not ask for less.
+        policy: what callers may have.
+        authority: knows them; None where nobody has to say who he is.
     """
 
     queue: Queue
     room: Room
     timeout_s: float
+    policy: Policy
+    authority: Authority | None = None
 
     @asynccontextmanager
     async def visit(self, request: Request) -> AsyncIterator[Visit]:
         """Let a request in while the body runs, no longer than to its deadline.
 
         Raises:
-            Problem: `bad_request` for headers that say nothing; `overloaded`; `deadline_exceeded`.
+            Problem: `bad_request` for headers that say nothing; what `identify` raises; `forbidden`
+                for a lane that is not the caller's; `overloaded`; `deadline_exceeded`.
         """
-        lane, wished_s = _lane(request), _wished_s(request)
+        began = time.monotonic()
+        visitor = await self.identify(request)
+        wished_s = _wished_s(request)
         allowed_s = min(wished_s, self.timeout_s)
-        turn = Turn(lane, time.monotonic() + allowed_s)
-        visit = Visit(self, turn, exchange_of(request).trace)
+        turn = Turn(_lane(request, visitor), began + allowed_s)
+        visit = Visit(self, visitor, turn, exchange_of(request).trace)
         visit.check()  # once more when the body is there, but why send it in vain
         before = current.set(turn)
         try:
@@ -72,6 +82,24 @@ class Door:
         finally:
             turn.gone = True
             current.reset(before)
+
+    async def identify(self, request: Request) -> Visitor:
+        """Who sends a request.
+
+        Raises:
+            Problem: `unauthenticated`, `auth_unavailable`; `forbidden` for a tier that the policy
+                does not know.
+        """
+        if self.authority is None:
+            return Visitor(None, self.policy.anonymous, self.policy.anonymous.highest)
+        scheme, _, credentials = request.headers.get(hdrs.AUTHORIZATION, "").partition(" ")
+        if scheme.lower() != "bearer":
+            raise _unauthenticated("There is no `Authorization: Bearer …`.")
+        try:
+            caller = await self.authority.caller(credentials.strip())
+        except RejectedError as rejected:
+            raise _unauthenticated(str(rejected), error="invalid_token") from None
+        return Visitor(caller.subject, *caller.within(self.policy))
 
     @contextmanager
     def body(self) -> Iterator[Callable[[int], None]]:
@@ -94,10 +122,20 @@ class Door:
 
 
 @dataclass(frozen=True, slots=True)
+class Visitor:
+    """Who sends a request: whose tokens are spent, if anybody's, the tier, the most urgent lane."""
+
+    subject: str | None
+    tier: Tier
+    highest: Lane
+
+
+@dataclass(frozen=True, slots=True)
 class Visit:
     """One request that was let in."""
 
     door: Door
+    visitor: Visitor
     turn: Turn
     trace: Trace
 
@@ -140,14 +178,22 @@ class Visit:
         self.door.queue.learn(time.perf_counter() - began - waited_ms / 1e3)
 
 
-def _lane(request: Request) -> Lane:
-    named = request.headers.get(LANE, Lane.STANDARD)
-    try:
-        return Lane(named)
-    except ValueError:
-        raise Problem(
-            "bad_request", f"{LANE} is one of {', '.join(Lane)}.", allowed=list(Lane)
-        ) from None
+def _unauthenticated(detail: str, error: str = "") -> Problem:
+    challenge = 'Bearer realm="ember"' + (f', error="{error}"' if error else "")
+    return Problem("unauthenticated", detail, headers={"WWW-Authenticate": challenge})
+
+
+def _lane(request: Request, visitor: Visitor) -> Lane:
+    """The lane that a request asks for; without a wish, the tier's own or what is below."""
+    highest = visitor.highest
+    if (named := request.headers.get(LANE)) is None:
+        return visitor.tier.lane if visitor.tier.highest is highest else highest
+    allowed = [lane for lane in Lane if not lane.before(highest)]
+    if named not in list(Lane):
+        raise Problem("bad_request", f"{LANE} is one of {', '.join(Lane)}.", allowed=allowed)
+    if named not in allowed:
+        raise Problem("forbidden", f"The lane `{named}` is above yours.", allowed=allowed)
+    return Lane(named)
 
 
 def _wished_s(request: Request) -> float:
@@ -161,15 +207,22 @@ def _wished_s(request: Request) -> float:
 
 
 def _late(allowed_s: float, *, asked: bool) -> Problem:
-    named = {} if asked else {"setting": "EMBER_REQUEST_TIMEOUT_S"}
-    return Problem(
+    problem = Problem(
         "deadline_exceeded",
         f"The request was not done within {allowed_s:g} seconds.",
         limit=allowed_s,
-        **named,
     )
+    if not asked:
+        problem.extra["setting"] = "EMBER_REQUEST_TIMEOUT_S"
+    return problem
 
 
 def _overloaded(detail: str, again_s: float, **extra: object) -> Problem:
-    again = {hdrs.RETRY_AFTER: str(max(1, math.ceil(again_s)))}
-    return Problem("overloaded", detail, headers=again, **extra)
+    problem = Problem("overloaded", detail, headers=retry_after(again_s))
+    problem.extra.update(extra)
+    return problem
+
+
+def retry_after(seconds: float) -> dict[str, str]:
+    """The header; whole seconds, at least one."""
+    return {"Retry-After": str(max(1, math.ceil(seconds)))}

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from aiohttp import web
 
+from function.admission import setup
 from function.admission.queue import Queue
 from function.admission.room import Room
 from function.http.admission import Door
@@ -49,7 +50,13 @@ def build(
     )
     service.on_load_error = replica.repair
     room = Room(settings.max_bodies_bytes, settings.max_body_bytes)
-    door = Door(queue, room, settings.request_timeout_s)
+    door = Door(
+        queue,
+        room,
+        settings.request_timeout_s,
+        setup.policy(settings),
+        setup.authority(settings),
+    )
     limits = Limits(door, settings.max_body_bytes, settings.body_timeout_s)
     calls = Calls(service, replica, limits, fetch)
     probes = Probes(service, replica, metrics, health)

@@ -45,7 +45,15 @@ def document() -> Schema:
             {"name": "replica", "description": "The life of one replica."},
         ],
         "paths": {"/v1/swap": {"post": _swap()}, "/v1/faces": {"post": _faces()}} | _probes(),
+        "security": [{}, {"bearer": []}],
         "components": {
+            "securitySchemes": {
+                "bearer": {
+                    "type": "http",
+                    "scheme": "bearer",
+                    "description": "A key or a token, where the server wants one (`EMBER_AUTH`).",
+                }
+            },
             "schemas": schemas.components(),
             "headers": _headers(),
             "responses": {
@@ -172,7 +180,7 @@ def _problems(codes: Iterable[str]) -> Schema:
 
 def _problem(status: int) -> Schema:
     codes = [code for code, kind in KINDS.items() if kind.status == status]
-    special = {405: "Allow", 503: "Retry-After"}.get(status)
+    special = {401: "WWW-Authenticate", 405: "Allow", 503: "Retry-After"}.get(status)
     return {
         "description": HTTPStatus(status).phrase,
         "headers": _every() | ({special: _header(special)} if special else {}),
@@ -202,6 +210,7 @@ def _headers() -> Schema:
             "schema": words,
         },
         "Retry-After": {"description": "Seconds.", "required": True, "schema": {"type": "integer"}},
+        "WWW-Authenticate": {"description": "How to say who calls (RFC 6750).", **required},
         "Allow": {"description": "The methods that are possible.", **required},
     }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from function.admission.keys import new
 from function.problems import KINDS
 
 from .live import COLLINS, FORM, NOBODY, SOURCE, TARGET, Live, png
@@ -37,6 +38,28 @@ def narrow():
         yield server
 
 
+@pytest.fixture(scope="module")
+def key():
+    """A key of a tier that there is not, and its line."""
+    return new("ann", "no-such-tier")
+
+
+@pytest.fixture(scope="module")
+def guarded(key, tmp_path_factory):
+    path = tmp_path_factory.mktemp("keys") / "keys"
+    path.write_text(key[1])
+    with Live(auth="keys", keys=path) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def issuerless():
+    """A server whose issuer of tokens cannot be reached."""
+    jwt = {"jwt_issuer": "us", "jwt_audience": "us", "jwt_jwks_url": "http://127.0.0.1:9/keys"}
+    with Live(auth="jwt", **jwt) as server:
+        yield server
+
+
 def swap(*parts, **headers):
     return lambda servers: servers["live"].form("/v1/swap", *parts, **headers)
 
@@ -59,6 +82,10 @@ def slow_body_in_a_hurry(servers):
 CONTINUE = {"Expect": "100-continue"}
 PRODUCERS = {
     "bad_request": lambda servers: servers["live"].json("/v1/swap", b"{"),
+    "unauthenticated": lambda servers: servers["guarded"].form("/v1/faces", ("image", NOBODY)),
+    "forbidden": lambda servers: servers["guarded"].form(
+        "/v1/faces", ("image", NOBODY), Authorization=f"Bearer {servers['key']}"
+    ),
     "not_found": lambda servers: servers["live"].get("/v2/swap"),
     "method_not_allowed": lambda servers: servers["live"].get("/v1/swap"),
     "not_acceptable": swap(SOURCE, TARGET, Accept="text/html"),
@@ -81,6 +108,9 @@ PRODUCERS = {
     "no_such_face": swap(SOURCE, TARGET, ("faces", "index:1")),
     "no_match": swap(SOURCE, TARGET, ("faces", "like"), ("like", SOURCE[1])),
     "internal": lambda servers: servers["strict"].json("/v1/faces", {"image": "data:,x"}),
+    "auth_unavailable": lambda servers: servers["issuerless"].form(
+        "/v1/faces", ("image", NOBODY), Authorization="Bearer e30.e30.e30"
+    ),
     "not_ready": lambda servers: servers["cold"].form("/v1/faces", ("image", COLLINS)),
     "deadline_exceeded": slow_body_in_a_hurry,
     "overloaded": lambda servers: servers["narrow"].form("/v1/faces", ("image", NOBODY)),
@@ -107,8 +137,11 @@ HEADERS = {
 
 
 @pytest.mark.parametrize("code", KINDS)
-def test_every_code_is_answered_as_a_problem(code, live, strict, cold, narrow):
+def test_every_code_is_answered_as_a_problem(
+    code, live, strict, cold, narrow, guarded, issuerless, key
+):
     servers = {"live": live, "strict": strict, "cold": cold, "narrow": narrow}
+    servers |= {"guarded": guarded, "issuerless": issuerless, "key": key[0]}
     answer = PRODUCERS[code](servers)
     members = answer.problem(code, KINDS[code].status)
     request_id = answer.headers["Ember-Request-Id"]
