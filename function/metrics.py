@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
+from function.admission.quota import Event
 from function.runtime import memory
 from function.turn import Lane
 from warmup.phase import Phase
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from function.admission.queue import Queue
+    from function.admission.setup import Parts
     from function.service import Service
     from warmup.replica import Replica
 
@@ -46,12 +48,12 @@ class Metrics:
     Args:
         replica: its phase is read at the moment of a scrape, its changes are counted.
         service: how busy it is and what runs it is read at the moment of a scrape.
-        queue: what waits is read at the moment of a scrape.
+        parts: of admission; what waits is read at the moment of a scrape.
         stuck: tells whether a thread is stuck.
     """
 
     def __init__(
-        self, replica: Replica, service: Service, queue: Queue, stuck: Callable[[], bool]
+        self, replica: Replica, service: Service, parts: Parts, stuck: Callable[[], bool]
     ) -> None:
         self._registry = CollectorRegistry()
         self.described: list[Described] = []
@@ -84,8 +86,21 @@ class Metrics:
             "ember_wait_seconds", "How long a new request would wait for a place.", "lane"
         )
         for lane in Lane:
-            in_flight.labels(lane).set_function(partial(_in_flight, queue, lane))
-            waits.labels(lane).set_function(partial(_wait_s, queue, lane))
+            in_flight.labels(lane).set_function(partial(_in_flight, parts.queue, lane))
+            waits.labels(lane).set_function(partial(_wait_s, parts.queue, lane))
+        events = ", ".join(f"`{each}`: {each.meaning}" for each in Event)
+        self._quota_events = self._counter(
+            "ember_quota_events", f"What happened to tokens. {events}.", "event"
+        )
+        self._quota_tokens = self._counter(
+            "ember_quota_tokens", "How many tokens that was about.", "event"
+        )
+        parts.quota.listeners.append(self._on_tokens)
+        self._value(
+            "ember_quota_store_down",
+            "1 while the store of the quotas counts as down.",
+            lambda: parts.quota.down,
+        )
         self._value(
             "ember_first_request_ratio",
             f"Time of the first swap by request over the median of the next ones, {_AFTER_FIRST} at"
@@ -168,6 +183,10 @@ class Metrics:
     def text(self) -> bytes:
         """Everything in the text format of Prometheus."""
         return generate_latest(self._registry)
+
+    def _on_tokens(self, event: Event, tokens: int) -> None:
+        self._quota_events.labels(event).inc()
+        self._quota_tokens.labels(event).inc(tokens)
 
     def _first_ratio(self) -> float:
         if len(self._swaps) < 2:

@@ -73,11 +73,19 @@ KINDS: dict[str, Kind] = {
         422, "There is no face with that index", "Use an index of the listed faces."
     ),
     "no_match": Kind(422, "No face looks like the reference", "Use another reference photo."),
+    "quota_exhausted": Kind(
+        429,
+        "There are not enough tokens left",
+        "Try again after Retry-After seconds, or send smaller photos.",
+    ),
     "internal": Kind(
         500, "Something went wrong inside", "Try again; report the request id if it stays."
     ),
     "auth_unavailable": Kind(
         503, "Callers cannot be checked at the moment", "Try again after Retry-After seconds."
+    ),
+    "quota_unavailable": Kind(
+        503, "Tokens cannot be counted at the moment", "Try again after Retry-After seconds."
     ),
     "not_ready": Kind(503, "The replica is not ready yet", "Try again after Retry-After seconds."),
     "deadline_exceeded": Kind(

@@ -16,6 +16,7 @@ from warmup.variables import (
     file,
     moment,
     part_or_amount,
+    redis_url,
     seconds,
     secure_url,
     switch,
@@ -90,6 +91,22 @@ class Settings(WarmupSettings):
         file(),
         "The TOML file that says what jobs cost and what each tier may have.",
         shown_default="the built-in one",
+    )
+    redis_url: str | None = variable(
+        None,
+        redis_url(),
+        "The Redis that keeps the tokens, so that replicas share them; `rediss://` for TLS.",
+        shown_default="none: each replica keeps its own",
+        secret=True,
+    )
+    redis_timeout_s: float = variable(
+        0.25, seconds(0.01, 10), "How long one question to Redis may take."
+    )
+    quota_fail: str = variable(
+        "open",
+        choice("open", "closed"),
+        "When Redis cannot be asked: `open` lets every request in, `closed` answers 503 to those"
+        " that would cost tokens.",
     )
     threads: int | None = variable(
         None,

@@ -262,6 +262,19 @@ def secure_url() -> Reader[str]:
     return Reader(parse, "an https:// address; http:// only of this machine")
 
 
+def redis_url() -> Reader[str]:
+    """The address of a Redis."""
+
+    def parse(given: str) -> str:
+        parts = urlsplit(given)
+        port = parts.port  # ValueError when it is none
+        if parts.scheme not in {"redis", "rediss"} or not parts.hostname or port == 0:
+            raise ValueError(given)
+        return given
+
+    return Reader(parse, "redis://HOST:PORT/DATABASE, or rediss:// for TLS")
+
+
 def moment() -> Reader[datetime]:
     """A point in time with its zone."""
 

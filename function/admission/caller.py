@@ -57,6 +57,10 @@ class Authority(Protocol):
         """
         ...
 
+    async def prepare(self) -> None:
+        """Get ready for the first caller."""
+        ...
+
 
 class RejectedError(Exception):
     """Credentials are not good; the text says why, and may be told to the client."""

@@ -69,6 +69,9 @@ class Keys:
             raise RejectedError("The key is not known.")
         return entry.caller
 
+    async def prepare(self) -> None:
+        """See `Authority`."""
+
     def _look(self) -> None:
         """Read the file again if it has changed; a file that makes no sense changes nothing."""
         if self._clock() < self._looked + _LOOK_S:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from function.admission.account import Allowance
 from function.turn import Lane
 from warmup.variables import SettingsError
 
@@ -96,6 +97,13 @@ class Tier:
     refill_s: int = 3600
     cap: int | None = None
     operator: bool = False
+
+    @property
+    def allowance(self) -> Allowance | None:
+        """What accounts of the tier are filled up to; None for no limit."""
+        if self.tokens is None:
+            return None
+        return Allowance(self.tokens, 1000 * self.refill_s, self.cap)
 
     def may(self, lane: Lane) -> bool:
         """Whether a request may be in that lane."""
@@ -204,6 +212,8 @@ def _tier(name: str, table: _Table) -> Tier:
         operator=table.typed("operator", bool, False),
     )
     table.close()
+    if tier.cap is not None and tier.tokens is None:
+        raise ValueError(f"tier {name} has a cap, but no tokens")
     if not tier.may(tier.lane):
         raise ValueError(f"the lane of tier {name} is above its highest")
     return tier

@@ -57,6 +57,10 @@ class Tokens:
             raise RejectedError("The token's key is not one of the issuer's.")
         return self._caller(self._claims(credentials, key))
 
+    async def prepare(self) -> None:
+        """See `Authority`."""
+        await self.keys.prepare()
+
     def _claims(self, token: str, key: Key) -> dict[str, Any]:
         """What the token says, once it is proven.
 

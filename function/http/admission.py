@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
     from aiohttp.web import Request
 
-    from function.admission.caller import Authority
-    from function.admission.policy import Policy, Tier
-    from function.admission.queue import Queue
-    from function.admission.room import Room
+    from function.admission.account import Allowance, Debit, Receipt
+    from function.admission.policy import Job, Tier
+    from function.admission.quota import Standing
+    from function.admission.setup import Parts
     from function.trace import Trace
 
 LANE = "Ember-Lane"
@@ -43,22 +43,20 @@ class Door:
     """Where requests come in.
 
     Attributes:
-        queue: knows how long a request would wait.
-        room: for bodies.
+        parts: what decides.
         timeout_s: how long a request may take that does not ask for less.
-        policy: what callers may have.
-        authority: knows them; None where nobody has to say who he is.
     """
 
-    queue: Queue
-    room: Room
+    parts: Parts
     timeout_s: float
-    policy: Policy
-    authority: Authority | None = None
 
     @asynccontextmanager
-    async def visit(self, request: Request) -> AsyncIterator[Visit]:
+    async def visit(self, request: Request, *, waits: bool = True) -> AsyncIterator[Visit]:
         """Let a request in while the body runs, no longer than to its deadline.
+
+        Args:
+            request: the request.
+            waits: whether it will wait for a place.
 
         Raises:
             Problem: `bad_request` for headers that say nothing; what `identify` raises; `forbidden`
@@ -69,11 +67,13 @@ class Door:
         wished_s = _wished_s(request)
         allowed_s = min(wished_s, self.timeout_s)
         turn = Turn(_lane(request, visitor), began + allowed_s)
-        visit = Visit(self, visitor, turn, exchange_of(request).trace)
-        visit.check()  # once more when the body is there, but why send it in vain
+        exchange = exchange_of(request)
+        visit = Visit(self, visitor, turn, exchange.trace, exchange.headers)
+        if waits:
+            visit.check()  # once more when the body is there, but why send it in vain
         before = current.set(turn)
         try:
-            async with asyncio.timeout(allowed_s) as clock:
+            async with asyncio.timeout(turn.deadline - time.monotonic()) as clock:
                 yield visit
         except TimeoutError:
             if not clock.expired():
@@ -90,22 +90,23 @@ class Door:
             Problem: `unauthenticated`, `auth_unavailable`; `forbidden` for a tier that the policy
                 does not know.
         """
-        if self.authority is None:
-            return Visitor(None, self.policy.anonymous, self.policy.anonymous.highest)
+        policy, authority = self.parts.policy, self.parts.authority
+        if authority is None:
+            return Visitor(None, policy.anonymous, policy.anonymous.highest)
         scheme, _, credentials = request.headers.get(hdrs.AUTHORIZATION, "").partition(" ")
         if scheme.lower() != "bearer":
             raise _unauthenticated("There is no `Authorization: Bearer …`.")
         try:
-            caller = await self.authority.caller(credentials.strip())
+            caller = await authority.caller(credentials.strip())
         except RejectedError as rejected:
             raise _unauthenticated(str(rejected), error="invalid_token") from None
-        return Visitor(caller.subject, *caller.within(self.policy))
+        return Visitor(caller.subject, *caller.within(policy))
 
     @contextmanager
     def body(self) -> Iterator[Callable[[int], None]]:
         """See `Room.body`; what is given raises `Problem` `overloaded`."""
         lane = current.get().lane
-        with self.room.body(lane) as take:
+        with self.parts.room.body(lane) as take:
 
             def take_or_refuse(size: int) -> None:
                 try:
@@ -113,8 +114,8 @@ class Door:
                 except NoRoomError:
                     raise _overloaded(
                         "The bodies of the requests at hand leave no room for another.",
-                        self.queue.load.wait_s(lane),
-                        limit=self.room.size,
+                        self.parts.queue.load.wait_s(lane),
+                        limit=self.parts.room.size,
                         setting="EMBER_MAX_BODIES_BYTES",
                     ) from None
 
@@ -129,6 +130,11 @@ class Visitor:
     tier: Tier
     highest: Lane
 
+    @property
+    def allowance(self) -> Allowance | None:
+        """What the tier gives; None where tokens are not counted."""
+        return None if self.subject is None else self.tier.allowance
+
 
 @dataclass(frozen=True, slots=True)
 class Visit:
@@ -138,6 +144,7 @@ class Visit:
     visitor: Visitor
     turn: Turn
     trace: Trace
+    headers: dict[str, str]
 
     def check(self) -> None:
         """See that the request may wait for a place, and can have one in time.
@@ -145,7 +152,7 @@ class Visit:
         Raises:
             Problem: `overloaded`.
         """
-        queue, lane = self.door.queue, self.turn.lane
+        queue, lane = self.door.parts.queue, self.turn.lane
         if not (refusal := queue.refusal(lane, self.turn.deadline - time.monotonic())):
             return
         if refusal.late:
@@ -162,20 +169,63 @@ class Visit:
             setting="EMBER_QUEUE_LIMIT",
         )
 
-    @contextmanager
-    def work(self) -> Iterator[None]:
-        """Let the body, a call of the service, wait for a place; learn how long it held it.
+    @property
+    def pays(self) -> bool:
+        """Whether the visitor's tokens are counted."""
+        return self.visitor.allowance is not None
+
+    @asynccontextmanager
+    async def work(self, job: Job | None) -> AsyncIterator[None]:
+        """Take the job's price, and let the body, a call of the service, wait for a place.
+
+        How long it held it is learned. The price is given back when it ends without having had one.
+
+        Args:
+            job: what is to be done; None for finding faces.
 
         Raises:
-            Problem: `overloaded`.
+            Problem: `overloaded`, `quota_exhausted`, `quota_unavailable`.
         """
+        parts, subject = self.door.parts, self.visitor.subject
         self.check()
-        began = time.perf_counter()
-        with self.door.queue.enter(self.turn.lane):
-            yield
+        receipt = await self._pay(job)
+        try:
+            self.check()  # others may have come meanwhile
+            began = time.perf_counter()
+            with parts.queue.enter(self.turn.lane):
+                yield
+        except BaseException:
+            if receipt and subject and not self.turn.begun:
+                parts.quota.refund(subject, receipt)
+            raise
         totals = self.trace.totals()
         waited_ms = totals.get("queue", 0.0) + totals.get("load", 0.0)
-        self.door.queue.learn(time.perf_counter() - began - waited_ms / 1e3)
+        parts.queue.learn(time.perf_counter() - began - waited_ms / 1e3)
+
+    def tell(self, standing: Standing) -> None:
+        """Put how the visitor stands into the headers of the answer.
+
+        They are those of draft-ietf-httpapi-ratelimit-headers-10.
+        """
+        name, period_s = self.visitor.tier.name, self.visitor.tier.refill_s
+        left, refill_s = standing.tokens, standing.refill_s or period_s
+        self.headers["RateLimit-Policy"] = f'"{name}";q={standing.allowance.tokens};w={period_s}'
+        self.headers["RateLimit"] = f'"{name}";r={left};t={refill_s}'
+
+    async def _pay(self, job: Job | None) -> Receipt | None:
+        """Take the price of a job; None where there is none."""
+        subject, allowance = self.visitor.subject, self.visitor.allowance
+        prices = self.door.parts.policy.prices
+        tokens = prices.of(job) if job else prices.look
+        if subject is None or allowance is None or not tokens:
+            return None
+        if (taken := await self.door.parts.quota.take(subject, allowance, tokens)) is None:
+            return None
+        debit, standing = taken
+        self.tell(standing)
+        if debit.receipt is None:
+            raise _exhausted(debit, standing, tokens)
+        return debit.receipt
 
 
 def _unauthenticated(detail: str, error: str = "") -> Problem:
@@ -214,6 +264,23 @@ def _late(allowed_s: float, *, asked: bool) -> Problem:
     )
     if not asked:
         problem.extra["setting"] = "EMBER_REQUEST_TIMEOUT_S"
+    return problem
+
+
+def _exhausted(debit: Debit, standing: Standing, tokens: int) -> Problem:
+    if debit.again_ms is None:
+        problem = Problem(
+            "quota_exhausted",
+            f"This takes {tokens} tokens at once, which is more than this tier ever has.",
+        )
+        problem.extra["hint"] = "Send a smaller photo, or ask for another tier."
+    else:
+        problem = Problem(
+            "quota_exhausted",
+            f"This takes {tokens} tokens, and {standing.tokens} are there.",
+            headers=retry_after(debit.again_ms / 1e3),
+        )
+    problem.extra |= {"value": tokens, "limit": standing.tokens}
     return problem
 
 

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING
 from aiohttp import web
 
 from function.admission import setup
-from function.admission.queue import Queue
-from function.admission.room import Room
 from function.http.admission import Door
 from function.http.body import Limits
 from function.http.calls import Calls
 from function.http.edge import Edge
 from function.http.probes import Health, Probes
+from function.http.quota import Quotas
 from function.http.static import Static
 from function.http.uris import data_only
 from function.metrics import Metrics
@@ -41,24 +40,18 @@ def build(
         fetch: gets the images that a JSON request names by URI.
     """
     health = Health(service, settings.stuck_s)
-    queue = Queue(lambda: service.places, settings.queue_limit)
-    metrics = Metrics(replica, service, queue, lambda: health.stuck)
+    parts = setup.parts(settings, lambda: service.places)
+    metrics = Metrics(replica, service, parts, lambda: health.stuck)
     edge = Edge(
         metrics,
         leaving=lambda: replica.phase is Phase.DRAINING,
         degraded=lambda: service.engines.degraded,
     )
     service.on_load_error = replica.repair
-    room = Room(settings.max_bodies_bytes, settings.max_body_bytes)
-    door = Door(
-        queue,
-        room,
-        settings.request_timeout_s,
-        setup.policy(settings),
-        setup.authority(settings),
-    )
+    door = Door(parts, settings.request_timeout_s)
     limits = Limits(door, settings.max_body_bytes, settings.body_timeout_s)
     calls = Calls(service, replica, limits, fetch)
+    quotas = Quotas(limits, fetch)
     probes = Probes(service, replica, metrics, health)
     static = Static()
     app = web.Application(middlewares=[edge.middleware])
@@ -68,6 +61,8 @@ def build(
         [
             web.post("/v1/swap", calls.swap, expect_handler=_later),
             web.post("/v1/faces", calls.faces, expect_handler=_later),
+            web.get("/v1/quota", quotas.standing),
+            web.post("/v1/quota/{subject}/grants", quotas.grant, expect_handler=_later),
             web.get("/healthz", probes.healthz),
             web.get("/readyz", probes.readyz),
             web.get("/warmup", probes.timeline),
@@ -79,6 +74,7 @@ def build(
             web.get("/samples/{file}", static.named),
         ]
     )
+    app.cleanup_ctx.append(parts.running)
     return app
 
 

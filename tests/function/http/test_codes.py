@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from function.admission.keys import new
+from function.admission.policy import BUILT_IN
 from function.problems import KINDS
 
 from .live import COLLINS, FORM, NOBODY, SOURCE, TARGET, Live, png
@@ -39,16 +40,28 @@ def narrow():
 
 
 @pytest.fixture(scope="module")
-def key():
-    """A key of a tier that there is not, and its line."""
-    return new("ann", "no-such-tier")
+def keys(tmp_path_factory):
+    """A key for a tier that there is, one for a tier that there is not, and their file."""
+    path = tmp_path_factory.mktemp("keys") / "keys"
+    made = {tier: new("ann", tier) for tier in ("free", "no-such-tier")}
+    path.write_text("\n".join(line for _, line in made.values()))
+    return {"file": path} | {tier: f"Bearer {key}" for tier, (key, _) in made.items()}
 
 
 @pytest.fixture(scope="module")
-def guarded(key, tmp_path_factory):
-    path = tmp_path_factory.mktemp("keys") / "keys"
-    path.write_text(key[1])
-    with Live(auth="keys", keys=path) as server:
+def guarded(keys):
+    """A server that knows its callers and gives them nothing."""
+    policy = keys["file"].with_name("policy.toml")
+    policy.write_text(BUILT_IN.read_text().replace("tokens = 10 ", "tokens = 0 "))
+    with Live(auth="keys", keys=keys["file"], policy=policy) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def storeless(keys):
+    """A server whose store of tokens cannot be reached."""
+    redis = {"redis_url": "redis://127.0.0.1:9/0", "quota_fail": "closed"}
+    with Live(auth="keys", keys=keys["file"], **redis) as server:
         yield server
 
 
@@ -84,7 +97,7 @@ PRODUCERS = {
     "bad_request": lambda servers: servers["live"].json("/v1/swap", b"{"),
     "unauthenticated": lambda servers: servers["guarded"].form("/v1/faces", ("image", NOBODY)),
     "forbidden": lambda servers: servers["guarded"].form(
-        "/v1/faces", ("image", NOBODY), Authorization=f"Bearer {servers['key']}"
+        "/v1/faces", ("image", NOBODY), Authorization=servers["keys"]["no-such-tier"]
     ),
     "not_found": lambda servers: servers["live"].get("/v2/swap"),
     "method_not_allowed": lambda servers: servers["live"].get("/v1/swap"),
@@ -107,9 +120,15 @@ PRODUCERS = {
     "no_face": swap(SOURCE, ("target", NOBODY)),
     "no_such_face": swap(SOURCE, TARGET, ("faces", "index:1")),
     "no_match": swap(SOURCE, TARGET, ("faces", "like"), ("like", SOURCE[1])),
+    "quota_exhausted": lambda servers: servers["guarded"].form(
+        "/v1/swap", SOURCE, TARGET, Authorization=servers["keys"]["free"]
+    ),
     "internal": lambda servers: servers["strict"].json("/v1/faces", {"image": "data:,x"}),
     "auth_unavailable": lambda servers: servers["issuerless"].form(
         "/v1/faces", ("image", NOBODY), Authorization="Bearer e30.e30.e30"
+    ),
+    "quota_unavailable": lambda servers: servers["storeless"].form(
+        "/v1/swap", SOURCE, TARGET, Authorization=servers["keys"]["free"]
     ),
     "not_ready": lambda servers: servers["cold"].form("/v1/faces", ("image", COLLINS)),
     "deadline_exceeded": slow_body_in_a_hurry,
@@ -128,8 +147,11 @@ MEMBERS = {
     "overloaded": {"limit": 50_000, "setting": "EMBER_MAX_BODIES_BYTES"},
     "bad_image": {"image": "target"},
     "deadline_exceeded": {"limit": 0.2},
+    "quota_exhausted": {"value": 1, "limit": 0},
 }
 HEADERS = {
+    "unauthenticated": {"WWW-Authenticate": 'Bearer realm="ember"'},
+    "quota_unavailable": {"Retry-After": "5"},
     "method_not_allowed": {"Allow": "OPTIONS, POST"},
     "not_ready": {"Retry-After": "1"},
     "overloaded": {"Retry-After": "1"},
@@ -138,10 +160,11 @@ HEADERS = {
 
 @pytest.mark.parametrize("code", KINDS)
 def test_every_code_is_answered_as_a_problem(
-    code, live, strict, cold, narrow, guarded, issuerless, key
+    code, live, strict, cold, narrow, guarded, issuerless, storeless, keys
 ):
     servers = {"live": live, "strict": strict, "cold": cold, "narrow": narrow}
-    servers |= {"guarded": guarded, "issuerless": issuerless, "key": key[0]}
+    servers |= {"guarded": guarded, "issuerless": issuerless}
+    servers |= {"storeless": storeless, "keys": keys}
     answer = PRODUCERS[code](servers)
     members = answer.problem(code, KINDS[code].status)
     request_id = answer.headers["Ember-Request-Id"]
