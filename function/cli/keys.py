@@ -25,7 +25,7 @@ def keys() -> None:
 @keys.command()
 @click.argument("subject")
 @click.option("--tier", default="free", show_default=True, help="A tier of the policy.")
-@click.option("--lane", type=click.Choice(list(Lane)), help="If not the tier's highest lane.")
+@click.option("--lane", type=click.Choice([str(lane) for lane in Lane]), help="If not the tier's highest lane.")
 @click.option(
     "--file",
     "path",

@@ -144,9 +144,8 @@ def _order(form: Form) -> SwapOrder:
 async def _job(order: SwapOrder) -> Job:
     """What the price depends on; a target that cannot be read costs as little as the smallest."""
     data = order.target.data
-    ways = {Way.ALL: None, Way.INDEX: len(order.faces.indices)}
     pixels = await aside(len(data), size.pixels, data)
-    return Job(pixels or 1, len(order.sources), ways.get(order.faces.way, 1))
+    return Job(pixels or 1, len(order.sources), order.faces.named)
 
 
 def _negotiate(request: Request, order: SwapOrder) -> tuple[str, SwapOrder]:
