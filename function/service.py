@@ -9,12 +9,12 @@ from __future__ import annotations
 import asyncio
 import time
 from contextlib import asynccontextmanager
-from importlib import import_module
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from function import turn
 from function.engines import Engines, Supply
+from function.imports import Imports
 from function.orders import SwapOrder, Upload
 from function.problems import Problem
 from function.runtime.workers import Workers
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from warmup.golden import Golden
     from warmup.manifest import Model
 
-_HEAVY = {"runtime": "function.runtime.backends.optimised", "work": "function.work"}
 _LOOKING = ("detect", "landmarks")
 """The models that finding faces needs; swapping needs all."""
 
@@ -48,6 +47,9 @@ class Service:
             any result counts as right.
         timeline: gets the spans of the start.
 
+    Attributes:
+        imports: what is heavy to import.
+
     Raises:
         ManifestError: the manifest has not what is needed.
     """
@@ -64,6 +66,7 @@ class Service:
         timeline: Timeline | None = None,
     ) -> None:
         self.timeline = timeline or Timeline()
+        self.imports = Imports(self.timeline)
         self.engines = Engines(manifest, supply or Supply(), self.timeline)
         self.on_load_error: Callable[[Exception], None] = lambda _: None
         self._max_pixels = max_pixels
@@ -71,7 +74,6 @@ class Service:
         self._expected = expected
         self._workers = Workers(workers)
         self._work: Work | None = None
-        self._imported: set[str] = set()
         # Twice as many requests as threads are in work, so that a thread never waits for the event
         # loop; everyone else holds only their bytes, which bounds the decoded pixels in memory.
         self.places = 2 * workers
@@ -100,7 +102,7 @@ class Service:
 
     async def load(self, *, whole: bool = True) -> None:
         """Verify and load the models, or (not whole) those that are wanted at start."""
-        await self._import("runtime")
+        await self.imports.have("runtime")
         await self.engines.load(whole=whole)
 
     async def warm(self) -> None:
@@ -175,6 +177,7 @@ class Service:
 
     def close(self) -> None:
         """Stop the threads; work that has not begun is dropped, what runs is not waited for."""
+        self.imports.close()
         self._workers.close()
         self.engines.close()
 
@@ -245,23 +248,12 @@ class Service:
     async def _ready_work(self) -> Work:
         """What does the work, imported when it is first needed."""
         if self._work is None:
-            await self._import("runtime")
-            await self._import("work")
+            self.imports.begin("runtime")
+            await self.imports.have("work")
             from function.work import Work
 
             self._work = self._work or Work(self.engines, self._workers, self._max_pixels)
         return self._work
-
-    async def _import(self, what: str) -> None:
-        """Import a part of what is heavy in a thread.
-
-        The runtime always comes first, and alone: it imports numpy, which breaks when two modules
-        import it in two threads. Models can then load while the rest is imported.
-        """
-        if what not in self._imported:
-            with self.timeline.span(f"import {what}"):
-                await asyncio.to_thread(import_module, _HEAVY[what])
-            self._imported.add(what)
 
 
 def sample(name: str) -> bytes:

@@ -12,6 +12,8 @@ from function.cli.failure import Failure
 from function.exits import Exit
 from function.turn import Lane
 
+_LANES = [str(lane) for lane in Lane]
+
 
 @click.group()
 def keys() -> None:
@@ -25,7 +27,7 @@ def keys() -> None:
 @keys.command()
 @click.argument("subject")
 @click.option("--tier", default="free", show_default=True, help="A tier of the policy.")
-@click.option("--lane", type=click.Choice([str(lane) for lane in Lane]), help="If not the tier's highest lane.")
+@click.option("--lane", type=click.Choice(_LANES), help="If not the tier's highest lane.")
 @click.option(
     "--file",
     "path",

@@ -11,7 +11,7 @@ from function.http.admission import Door
 from function.http.body import Limits
 from function.http.calls import Calls
 from function.http.edge import Edge
-from function.http.probes import Health, Probes
+from function.http.probes import Probes
 from function.http.quota import Quotas
 from function.http.static import Static
 from function.http.uris import data_only
@@ -19,27 +19,27 @@ from function.metrics import Metrics
 from warmup.phase import Phase
 
 if TYPE_CHECKING:
+    from function.http.health import Health
     from function.http.uris import Fetch
-    from function.service import Service
     from function.settings import Settings
-    from warmup.replica import Replica
 
 EDGE = web.AppKey("edge", Edge)
 METRICS = web.AppKey("metrics", Metrics)
 
 
-def build(
-    settings: Settings, service: Service, replica: Replica, fetch: Fetch = data_only
-) -> web.Application:
+def build(settings: Settings, health: Health, fetch: Fetch = data_only) -> web.Application:
     """Put the application together.
 
     Args:
-        settings: the limits of requests, and when a thread counts as stuck.
-        service: finds and swaps.
-        replica: tells whether the service can be used; repaired when a model cannot be loaded.
+        settings: the limits of requests.
+        health: of the service that finds and swaps, and of its replica, which is repaired when a
+            model cannot be loaded.
         fetch: gets the images that a JSON request names by URI.
+
+    Raises:
+        SettingsError: what the settings name for admission cannot be used.
     """
-    health = Health(service, settings.stuck_s)
+    service, replica = health.service, health.replica
     parts = setup.parts(settings, lambda: service.places)
     metrics = Metrics(replica, service, parts, lambda: health.stuck)
     edge = Edge(
