@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
+from function.admission.ladder import Rung
 from function.admission.quota import Event
 from function.runtime import memory
 from function.turn import Lane
@@ -88,6 +89,13 @@ class Metrics:
         for lane in Lane:
             in_flight.labels(lane).set_function(partial(_in_flight, parts.queue, lane))
             waits.labels(lane).set_function(partial(_wait_s, parts.queue, lane))
+        meanings = ", ".join(f"`{each}`: {each.meaning}" for each in Rung)
+        rungs = self._gauge("ember_rung", f"1 while the rung is taken. {meanings}.", "rung")
+        for rung in Rung:
+            rungs.labels(rung).set_function(partial(_on, parts, rung))
+        self._on_rungs = self._counter(
+            "ember_rung_requests", "Requests that were served on the rung.", "rung"
+        )
         events = ", ".join(f"`{each}`: {each.meaning}" for each in Event)
         self._quota_events = self._counter(
             "ember_quota_events", f"What happened to tokens. {events}.", "event"
@@ -152,6 +160,7 @@ class Metrics:
         stages: Mapping[str, float],
         problem: str | None,
         warnings: Iterable[str],
+        degraded: Iterable[str],
     ) -> None:
         """Count one request.
 
@@ -163,6 +172,7 @@ class Metrics:
             stages: milliseconds per stage.
             problem: the code, when the answer is a problem.
             warnings: the codes of the answer's warnings.
+            degraded: the rungs that the request was served on.
         """
         self._requests.labels(route, method if method in _METHODS else "other", status).inc()
         self._request_seconds.labels(route).observe(seconds)
@@ -174,6 +184,8 @@ class Metrics:
             self._problems.labels(problem).inc()
         for warning in warnings:
             self._warnings.labels(warning).inc()
+        for rung in degraded:
+            self._on_rungs.labels(rung).inc()
 
     def beat(self, seconds: float | None) -> None:
         """Count one heartbeat; None stands for one that failed."""
@@ -219,6 +231,10 @@ def _in_flight(queue: Queue, lane: Lane) -> float:
 
 def _wait_s(queue: Queue, lane: Lane) -> float:
     return queue.load.wait_s(lane)
+
+
+def _on(parts: Parts, rung: Rung) -> float:
+    return float(rung in parts.look())
 
 
 def _is(replica: Replica, phase: Phase) -> float:

@@ -200,6 +200,17 @@ class Settings(WarmupSettings):
         seconds(1, 3600),
         "How long a client may take to send the body of a request.",
     )
+    degrade: tuple[str, ...] = variable(
+        (),
+        words("quick-search", "refuse-bulk"),
+        "What is done less well while requests would wait too long, the first thing first.",
+        shown_default="none",
+    )
+    degrade_wait_s: float = variable(
+        2.0,
+        seconds(0.05, 600),
+        "The wait in the lane `standard` that leads to the next of `EMBER_DEGRADE`.",
+    )
     drain_grace_s: float = variable(
         5.0,
         seconds(0, 3600),

@@ -36,6 +36,7 @@ class Turn:
         lane: how urgent it is.
         deadline: when the result is of no use any more, in seconds of `time.monotonic`.
         gone: whether nobody waits for it any more.
+        quick: whether the photo may be looked at less closely.
         begun: whether it has had a place, so that work may have been done for it.
     """
 
@@ -43,11 +44,18 @@ class Turn:
     deadline: float = math.inf
     gone: bool = False
     begun: bool = False
+    quick: bool = False
 
     @property
     def void(self) -> bool:
         """Whether work for it that has not begun should never begin."""
         return self.gone or time.monotonic() >= self.deadline
+
+
+def quick() -> bool:
+    """Whether the running turn is to be served less closely."""
+    turn = current.get(None)
+    return turn is not None and turn.quick
 
 
 def begin() -> None:

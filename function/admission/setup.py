@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from function.admission import policy as policies
+from function.admission.ladder import Ladder, Rung
 from function.admission.queue import Queue
 from function.admission.quota import Quota
 from function.admission.room import Room
 from function.admission.store import Memory
+from function.turn import Lane
 from warmup.variables import SettingsError
 
 if TYPE_CHECKING:
@@ -32,6 +34,7 @@ class Parts:
         quota: takes tokens.
         queue: knows how long a request would wait.
         room: for bodies.
+        ladder: what is done less well while the queue is long.
     """
 
     policy: Policy
@@ -39,6 +42,11 @@ class Parts:
     quota: Quota
     queue: Queue
     room: Room
+    ladder: Ladder
+
+    def look(self) -> tuple[Rung, ...]:
+        """What is done less well, as long as the queue is now."""
+        return self.ladder.look(self.queue.load.wait_s(Lane.STANDARD))
 
     async def running(self, _: object) -> AsyncIterator[None]:
         """Ask other services before the first request does; at the end, leave them."""
@@ -68,6 +76,7 @@ def parts(settings: Settings, places: Callable[[], int]) -> Parts:
         quota=Quota(_store(settings), fail_open=settings.quota_fail == "open"),
         queue=Queue(places, settings.queue_limit),
         room=Room(settings.max_bodies_bytes, settings.max_body_bytes),
+        ladder=Ladder(tuple(map(Rung, settings.degrade)), settings.degrade_wait_s),
     )
 
 

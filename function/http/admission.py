@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from aiohttp import hdrs
 
 from function.admission.caller import RejectedError
+from function.admission.ladder import CALM_S, Rung
 from function.admission.room import NoRoomError
 from function.http.edge import exchange_of
 from function.problems import Problem
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from function.admission.policy import Job, Tier
     from function.admission.quota import Standing
     from function.admission.setup import Parts
-    from function.trace import Trace
+    from function.http.edge import Exchange
 
 LANE = "Ember-Lane"
 TIMEOUT = "Request-Timeout"
@@ -67,8 +68,7 @@ class Door:
         wished_s = _wished_s(request)
         allowed_s = min(wished_s, self.timeout_s)
         turn = Turn(_lane(request, visitor), began + allowed_s)
-        exchange = exchange_of(request)
-        visit = Visit(self, visitor, turn, exchange.trace, exchange.headers)
+        visit = Visit(self, visitor, turn, exchange_of(request))
         if waits:
             visit.check()  # once more when the body is there, but why send it in vain
         before = current.set(turn)
@@ -143,8 +143,7 @@ class Visit:
     door: Door
     visitor: Visitor
     turn: Turn
-    trace: Trace
-    headers: dict[str, str]
+    exchange: Exchange
 
     def check(self) -> None:
         """See that the request may wait for a place, and can have one in time.
@@ -188,6 +187,7 @@ class Visit:
         """
         parts, subject = self.door.parts, self.visitor.subject
         self.check()
+        self._climb()
         receipt = await self._pay(job)
         try:
             self.check()  # others may have come meanwhile
@@ -198,9 +198,22 @@ class Visit:
             if receipt and subject and not self.turn.begun:
                 parts.quota.refund(subject, receipt)
             raise
-        totals = self.trace.totals()
+        finally:
+            parts.look()
+        totals = self.exchange.trace.totals()
         waited_ms = totals.get("queue", 0.0) + totals.get("load", 0.0)
         parts.queue.learn(time.perf_counter() - began - waited_ms / 1e3)
+
+    def _climb(self) -> None:
+        """Serve less well, or not at all, while the queue is long and the operator wants that."""
+        rungs = self.door.parts.look()
+        if Rung.REFUSE_BULK in rungs and self.turn.lane is Lane.BULK:
+            raise _overloaded(
+                "The lane `bulk` is closed while others have to wait.", CALM_S, lane=str(Lane.BULK)
+            )
+        if Rung.QUICK_SEARCH in rungs:
+            self.turn.quick = True
+            self.exchange.degraded = (Rung.QUICK_SEARCH,)
 
     def tell(self, standing: Standing) -> None:
         """Put how the visitor stands into the headers of the answer.
@@ -209,8 +222,9 @@ class Visit:
         """
         name, period_s = self.visitor.tier.name, self.visitor.tier.refill_s
         left, refill_s = standing.tokens, standing.refill_s or period_s
-        self.headers["RateLimit-Policy"] = f'"{name}";q={standing.allowance.tokens};w={period_s}'
-        self.headers["RateLimit"] = f'"{name}";r={left};t={refill_s}'
+        headers = self.exchange.headers
+        headers["RateLimit-Policy"] = f'"{name}";q={standing.allowance.tokens};w={period_s}'
+        headers["RateLimit"] = f'"{name}";r={left};t={refill_s}'
 
     async def _pay(self, job: Job | None) -> Receipt | None:
         """Take the price of a job; None where there is none."""

@@ -267,7 +267,7 @@ def _headers() -> Schema:
         },
         "Ember-Warnings": {"description": "Codes of warnings, if any.", "schema": words},
         "Ember-Degraded": {
-            "description": "The models that run on something else than was wanted, if any.",
+            "description": "What was done less well than wanted, if anything: a model or a rung.",
             "schema": words,
         },
         "RateLimit": {
