@@ -15,6 +15,8 @@ COMMANDS = {
     "serve": ("function.cli.serve:serve", "Serve over HTTP, with a page to try it."),
     "swap": ("function.cli.swap:swap", "Put a face onto one photo, or all of a folder."),
     "faces": ("function.cli.faces:faces", "List the faces of a photo, or draw them."),
+    "price": ("function.cli.price:price", "Say how many tokens a swap costs."),
+    "keys": ("function.cli.keys:keys", "Make API keys for callers."),
     "coldstart": ("function.cli.coldstart:coldstart", "Show where the time goes until ready."),
     "config": ("function.cli.config:config", "Show the settings and where each came from."),
     "ping": ("keepalive.cli:ping", "Ask a server whether it is ready, and swaps."),

@@ -13,14 +13,18 @@ from typing import TYPE_CHECKING
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
+from function.admission.ladder import Rung
+from function.admission.quota import Event
 from function.runtime import memory
+from function.turn import Lane
 from warmup.phase import Phase
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from function.admission.queue import Queue
+    from function.admission.setup import Parts
     from function.service import Service
-    from function.turn import Lane
     from warmup.replica import Replica
 
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
@@ -46,10 +50,13 @@ class Metrics:
     Args:
         replica: its phase is read at the moment of a scrape, its changes are counted.
         service: how busy it is and what runs it is read at the moment of a scrape.
+        parts: of admission; what waits is read at the moment of a scrape.
         stuck: tells whether a thread is stuck.
     """
 
-    def __init__(self, replica: Replica, service: Service, stuck: Callable[[], bool]) -> None:
+    def __init__(
+        self, replica: Replica, service: Service, parts: Parts, stuck: Callable[[], bool]
+    ) -> None:
         self._registry = CollectorRegistry()
         self.described: list[Described] = []
         self._swaps: list[float] = []
@@ -74,6 +81,35 @@ class Metrics:
         self._problems = self._counter("ember_problems", "Answers that were problems.", "code")
         self._warnings = self._counter("ember_warnings", "Answers with that warning.", "code")
         self._value("ember_in_work", "Requests that hold a place.", lambda: service.in_work)
+        in_flight = self._gauge(
+            "ember_in_flight", "Requests that wait for a place or hold one.", "lane"
+        )
+        waits = self._gauge(
+            "ember_wait_seconds", "How long a new request would wait for a place.", "lane"
+        )
+        for lane in Lane:
+            in_flight.labels(lane).set_function(partial(_in_flight, parts.queue, lane))
+            waits.labels(lane).set_function(partial(_wait_s, parts.queue, lane))
+        meanings = ", ".join(f"`{each}`: {each.meaning}" for each in Rung)
+        rungs = self._gauge("ember_rung", f"1 while the rung is taken. {meanings}.", "rung")
+        for rung in Rung:
+            rungs.labels(rung).set_function(partial(_on, parts, rung))
+        self._on_rungs = self._counter(
+            "ember_rung_requests", "Requests that were served on the rung.", "rung"
+        )
+        events = ", ".join(f"`{each}`: {each.meaning}" for each in Event)
+        self._quota_events = self._counter(
+            "ember_quota_events", f"What happened to tokens. {events}.", "event"
+        )
+        self._quota_tokens = self._counter(
+            "ember_quota_tokens", "How many tokens that was about.", "event"
+        )
+        parts.quota.listeners.append(self._on_tokens)
+        self._value(
+            "ember_quota_store_down",
+            "1 while the store of the quotas counts as down.",
+            lambda: parts.quota.down,
+        )
         self._value(
             "ember_first_request_ratio",
             f"Time of the first swap by request over the median of the next ones, {_AFTER_FIRST} at"
@@ -159,6 +195,7 @@ class Metrics:
         stages: Mapping[str, float],
         problem: str | None,
         warnings: Iterable[str],
+        degraded: Iterable[str],
     ) -> None:
         """Count one request.
 
@@ -170,6 +207,7 @@ class Metrics:
             stages: milliseconds per stage.
             problem: the code, when the answer is a problem.
             warnings: the codes of the answer's warnings.
+            degraded: the rungs that the request was served on.
         """
         self._requests.labels(route, method if method in _METHODS else "other", status).inc()
         self._request_seconds.labels(route).observe(seconds)
@@ -181,6 +219,8 @@ class Metrics:
             self._problems.labels(problem).inc()
         for warning in warnings:
             self._warnings.labels(warning).inc()
+        for rung in degraded:
+            self._on_rungs.labels(rung).inc()
 
     def beat(self, seconds: float | None) -> None:
         """Count one heartbeat; None stands for one that failed."""
@@ -209,6 +249,10 @@ class Metrics:
         """Everything in the text format of Prometheus."""
         return generate_latest(self._registry)
 
+    def _on_tokens(self, event: Event, tokens: int) -> None:
+        self._quota_events.labels(event).inc()
+        self._quota_tokens.labels(event).inc(tokens)
+
     def _first_ratio(self) -> float:
         if len(self._swaps) < 2:
             return math.nan
@@ -232,6 +276,18 @@ class Metrics:
     ) -> Histogram:
         self.described.append(Described(name, "histogram", labels, doc))
         return Histogram(name, doc, labels, buckets=buckets, registry=self._registry)
+
+
+def _in_flight(queue: Queue, lane: Lane) -> float:
+    return float(queue.in_flight(lane))
+
+
+def _wait_s(queue: Queue, lane: Lane) -> float:
+    return queue.load.wait_s(lane)
+
+
+def _on(parts: Parts, rung: Rung) -> float:
+    return float(rung in parts.look())
 
 
 def _is(replica: Replica, phase: Phase) -> float:

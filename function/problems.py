@@ -30,6 +30,14 @@ KINDS: dict[str, Kind] = {
     "bad_request": Kind(
         400, "The request cannot be read", "Check the request against /openapi.json."
     ),
+    "unauthenticated": Kind(
+        401,
+        "The request does not say who sends it",
+        "Send `Authorization: Bearer` and your key or token.",
+    ),
+    "forbidden": Kind(
+        403, "The caller may not do this", "Ask whoever runs this service for another tier."
+    ),
     "not_found": Kind(
         404, "There is nothing at this address", "See /openapi.json for the addresses."
     ),
@@ -65,10 +73,24 @@ KINDS: dict[str, Kind] = {
         422, "There is no face with that index", "Use an index of the listed faces."
     ),
     "no_match": Kind(422, "No face looks like the reference", "Use another reference photo."),
+    "quota_exhausted": Kind(
+        429,
+        "There are not enough tokens left",
+        "Try again after Retry-After seconds, or send smaller photos.",
+    ),
     "internal": Kind(
         500, "Something went wrong inside", "Try again; report the request id if it stays."
     ),
+    "auth_unavailable": Kind(
+        503, "Callers cannot be checked at the moment", "Try again after Retry-After seconds."
+    ),
+    "quota_unavailable": Kind(
+        503, "Tokens cannot be counted at the moment", "Try again after Retry-After seconds."
+    ),
     "not_ready": Kind(503, "The replica is not ready yet", "Try again after Retry-After seconds."),
+    "deadline_exceeded": Kind(
+        504, "The request took too long", "Allow more time, or send smaller photos."
+    ),
     "overloaded": Kind(
         503, "The replica has too much to do", "Try again after Retry-After seconds."
     ),

@@ -248,6 +248,7 @@ class Service:
             finally:
                 self._waiting -= 1
             self.observer.waited("place", turn.lane, waited)
+            turn.begun = True
             try:
                 yield work
             finally:

@@ -13,9 +13,12 @@ from warmup.settings import WarmupSettings
 from warmup.variables import (
     amount,
     choice,
+    file,
     moment,
     part_or_amount,
+    redis_url,
     seconds,
+    secure_url,
     switch,
     text,
     variable,
@@ -26,6 +29,7 @@ from warmup.variables import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
+    from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +45,68 @@ class Settings(WarmupSettings):
         whole(0, 65535),
         "The port to listen on; 0 takes a free one.",
         fallback="PORT",
+    )
+    allow_anonymous: bool = variable(
+        False,
+        switch(),
+        "Whether anybody may call on an address that others can reach, while `EMBER_AUTH` is none:"
+        " say so where something in front decides who may.",
+        shown_default="false",
+    )
+    auth: str = variable(
+        "none",
+        choice("none", "keys", "jwt"),
+        "How callers prove who they are: not at all, with a key of `EMBER_KEYS`, or with a token"
+        " (JWT) of the issuer `EMBER_JWT_ISSUER`.",
+    )
+    keys: Path | None = variable(
+        None,
+        file(),
+        "The file of API keys; `ember keys new` makes a key and its line.",
+        shown_default="none",
+    )
+    jwt_issuer: str | None = variable(
+        None, text(), "What `iss` of a token must be.", shown_default="none"
+    )
+    jwt_audience: str | None = variable(
+        None, text(), "What `aud` of a token must have.", shown_default="none"
+    )
+    jwt_jwks_url: str | None = variable(
+        None,
+        secure_url(),
+        "Where the issuer publishes its public keys (JWKS).",
+        shown_default="none",
+    )
+    jwt_leeway_s: float = variable(
+        30.0, seconds(0, 600), "By how much the issuer's clock may differ."
+    )
+    jwt_tier_claim: str = variable(
+        "tier", text(), "Which claim of a token names the caller's tier."
+    )
+    jwt_lane_claim: str = variable(
+        "lane", text(), "Which claim names the most urgent lane, where it is not the tier's."
+    )
+    policy: Path | None = variable(
+        None,
+        file(),
+        "The TOML file that says what jobs cost and what each tier may have.",
+        shown_default="the built-in one",
+    )
+    redis_url: str | None = variable(
+        None,
+        redis_url(),
+        "The Redis that keeps the tokens, so that replicas share them; `rediss://` for TLS.",
+        shown_default="none: each replica keeps its own",
+        secret=True,
+    )
+    redis_timeout_s: float = variable(
+        0.25, seconds(0.01, 10), "How long one question to Redis may take."
+    )
+    quota_fail: str = variable(
+        "open",
+        choice("open", "closed"),
+        "When Redis cannot be asked: `open` lets every request in, `closed` answers 503 to those"
+        " that would cost tokens.",
     )
     threads: int | None = variable(
         None,
@@ -128,12 +194,29 @@ class Settings(WarmupSettings):
     queue_limit: int = variable(
         128,
         whole(1, 100_000),
-        "How many requests may wait for their turn; further ones are answered 503.",
+        "How many requests of one lane may wait for their turn; further ones are answered 503.",
+    )
+    request_timeout_s: float = variable(
+        120.0,
+        seconds(1, 3600),
+        "How long a request may take, from its head to its answer; `Request-Timeout` may ask for"
+        " less. It has to be shorter than any timeout of the platform.",
     )
     body_timeout_s: float = variable(
         60.0,
         seconds(1, 3600),
         "How long a client may take to send the body of a request.",
+    )
+    degrade: tuple[str, ...] = variable(
+        (),
+        words("quick-search", "refuse-bulk"),
+        "What is done less well while requests would wait too long, the first thing first.",
+        shown_default="none",
+    )
+    degrade_wait_s: float = variable(
+        2.0,
+        seconds(0.05, 600),
+        "The wait in the lane `standard` that leads to the next of `EMBER_DEGRADE`.",
     )
     drain_grace_s: float = variable(
         5.0,

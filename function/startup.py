@@ -12,6 +12,8 @@ import os
 import signal
 import socket
 import sys
+from ipaddress import ip_address
+from typing import TYPE_CHECKING
 
 from function import logs
 from function.exits import Exit
@@ -20,11 +22,19 @@ from warmup.failures import WarmupError
 from warmup.timeline import Timeline
 from warmup.variables import SettingsError
 
+if TYPE_CHECKING:
+    from function.settings import Settings
+
 _ADVICE = {
     errno.EADDRINUSE: "Stop what uses it, or choose another with EMBER_PORT.",
     errno.EADDRNOTAVAIL: "Set EMBER_HOST to an address of this machine.",
     errno.EACCES: "Choose one from 1024 on with EMBER_PORT.",
 }
+
+_ANYBODY = (
+    "EMBER_HOST={host} lets others in, and EMBER_AUTH is none. Set EMBER_AUTH to keys or jwt; or,"
+    " where something in front decides who may call, EMBER_ALLOW_ANONYMOUS=true."
+)
 
 log = logging.getLogger("ember.startup")
 
@@ -45,8 +55,8 @@ def run() -> int:
         settings = load(os.environ)
     except SettingsError as error:
         return _refuse(str(error), Exit.CONFIG)
-    if reason := _unusable(settings.host, settings.port):
-        return _refuse(reason, Exit.UNAVAILABLE)
+    if refusal := _refusal(settings):
+        return _refuse(*refusal)
     logs.setup(settings.log_format, settings.log_level)
     if sys.stderr.isatty() and settings.port:
         url = _url(settings.host, settings.port)
@@ -66,6 +76,15 @@ def run() -> int:
         # Not Python's own report, which would be many lines where a log has one for each event.
         log.exception("stopped by an error")
         return Exit.INTERNAL
+
+
+def _refusal(settings: Settings) -> tuple[str, Exit] | None:
+    """Why the address is not listened on, and the exit code."""
+    if reason := _unusable(settings.host, settings.port):
+        return reason, Exit.UNAVAILABLE
+    if settings.auth == "none" and not settings.allow_anonymous and _exposed(settings.host):
+        return _ANYBODY.format(host=settings.host), Exit.CONFIG
+    return None
 
 
 def _refuse(reason: str, code: int) -> int:
@@ -89,6 +108,12 @@ def _unusable(host: str, port: int) -> str | None:
         advice = _ADVICE.get(error.errno or 0, "Choose another with EMBER_HOST or EMBER_PORT.")
         return f"cannot listen on {host}, port {port}: {error.strerror}. {advice}"
     return None
+
+
+def _exposed(host: str) -> bool:
+    """Whether others than this machine can reach an address."""
+    found = socket.getaddrinfo(host, None, flags=socket.AI_PASSIVE)
+    return not all(ip_address(address[0]).is_loopback for *_, address in found)
 
 
 def _url(host: str, port: int) -> str:

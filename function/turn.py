@@ -20,6 +20,13 @@ class Lane(StrEnum):
     STANDARD = "standard"
     BULK = "bulk"
 
+    def before(self, other: Lane) -> bool:
+        """Whether it is more urgent."""
+        return _ORDER[self] < _ORDER[other]
+
+
+_ORDER = {lane: place for place, lane in enumerate(Lane)}
+
 
 @dataclass(slots=True)
 class Turn:
@@ -29,16 +36,26 @@ class Turn:
         lane: how urgent it is.
         deadline: when the result is of no use any more, in seconds of `time.monotonic`.
         gone: whether nobody waits for it any more.
+        quick: whether the photo may be looked at less closely.
+        begun: whether it has had a place, so that work may have been done for it.
     """
 
     lane: Lane = Lane.STANDARD
     deadline: float = math.inf
     gone: bool = False
+    begun: bool = False
+    quick: bool = False
 
     @property
     def void(self) -> bool:
         """Whether work for it that has not begun should never begin."""
         return self.gone or time.monotonic() >= self.deadline
+
+
+def quick() -> bool:
+    """Whether the running turn is to be served less closely."""
+    turn = current.get(None)
+    return turn is not None and turn.quick
 
 
 current: ContextVar[Turn] = ContextVar("turn")

@@ -10,7 +10,7 @@ import asyncio
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar, cast
 
-from function import golden
+from function import golden, turn
 from function.caution import Caution
 from function.faces.person import Person
 from function.faces.pipeline import Pipeline
@@ -59,14 +59,16 @@ class Work:
 
     async def faces(self, upload: Upload, trace: Trace) -> FoundFaces:
         """See `Service.faces`."""
-        picture, faces = await self._run(self._look, upload, trace, identify=False)
+        picture, faces = await self._run(
+            self._look, upload, trace, identify=False, quick=turn.quick()
+        )
         return FoundFaces(picture.size, tuple(faces), picture.cautions)
 
     async def swap(self, order: SwapOrder, trace: Trace) -> SwapResult:
         """See `Service.swap`."""
         pipeline = self._pipeline
         (target, faces), (source, cautions), reference = await _all(
-            self._run(self._look, order.target, trace, identify=True),
+            self._run(self._look, order.target, trace, identify=True, quick=turn.quick()),
             self._person(order.sources, trace),
             self._reference(order.like, trace),
         )
@@ -135,10 +137,12 @@ class Work:
         """Decode one image and find its person; see `Pipeline.portrait`."""
         return self._pipeline.portrait(self._decoded(upload, trace), trace)
 
-    def _look(self, upload: Upload, trace: Trace, *, identify: bool) -> tuple[Picture, list[Face]]:
+    def _look(
+        self, upload: Upload, trace: Trace, *, identify: bool, quick: bool
+    ) -> tuple[Picture, list[Face]]:
         """Decode one image and find its faces."""
         picture = self._decoded(upload, trace)
-        return picture, self._pipeline.find(picture, trace, identify=identify)
+        return picture, self._pipeline.find(picture, trace, identify=identify, quick=quick)
 
     def _decoded(self, upload: Upload, trace: Trace) -> Picture:
         with trace.span("decode"):

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from function import assemble
+from function.admission import setup
 from function.caution import Caution
 from function.metrics import Metrics
 from function.problems import KINDS
@@ -58,7 +59,8 @@ def cautions() -> str:
 def metrics() -> str:
     """Every metric."""
     service = assemble.service(load({}))
-    described = Metrics(Replica(service), service, lambda: False).described
+    parts = setup.parts(load({}), lambda: service.places)
+    described = Metrics(Replica(service), service, parts, lambda: False).described
     service.close()
     return table(
         ("Metric", "Type", "Labels", "What it means"),

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from urllib.parse import urlsplit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -246,6 +247,32 @@ def file() -> Reader[Path]:
         return path
 
     return Reader(parse, "the path of a file that exists")
+
+
+def secure_url() -> Reader[str]:
+    """An https address; http only of this machine."""
+
+    def parse(given: str) -> str:
+        parts = urlsplit(given)
+        local = parts.scheme == "http" and parts.hostname in {"localhost", "127.0.0.1", "::1"}
+        if not (local or (parts.scheme == "https" and parts.hostname)):
+            raise ValueError(given)
+        return given
+
+    return Reader(parse, "an https:// address; http:// only of this machine")
+
+
+def redis_url() -> Reader[str]:
+    """The address of a Redis."""
+
+    def parse(given: str) -> str:
+        parts = urlsplit(given)
+        port = parts.port  # ValueError when it is none
+        if parts.scheme not in {"redis", "rediss"} or not parts.hostname or port == 0:
+            raise ValueError(given)
+        return given
+
+    return Reader(parse, "redis://HOST:PORT/DATABASE, or rediss:// for TLS")
 
 
 def moment() -> Reader[datetime]:

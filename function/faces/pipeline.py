@@ -59,16 +59,19 @@ class Pipeline:
     models: Models
     swapper: Swapper
 
-    def find(self, picture: Picture, trace: Trace, *, identify: bool) -> list[Face]:
+    def find(
+        self, picture: Picture, trace: Trace, *, identify: bool, quick: bool = False
+    ) -> list[Face]:
         """Every face of a picture in the documented order (left to right), with its mesh and pose.
 
         Args:
             picture: the photo.
             trace: gets spans of `detect`, `landmarks` and `identity`.
             identify: also compute identity embeddings.
+            quick: look at the whole only, where small faces may be missed.
         """
         pixels = picture.pixels
-        fitted = self.models.detect.faces(pixels, self.models.landmarks.fit, trace)
+        fitted = self.models.detect.faces(pixels, self.models.landmarks.fit, trace, quick=quick)
         faces = [
             Face(
                 index=index,

@@ -71,13 +71,16 @@ class Search:
     def __init__(self, detector: CenterFace) -> None:
         self._detector = detector
 
-    def faces(self, pixels: NDArray[np.uint8], fit: Fit, trace: Trace) -> list[Fitted]:
+    def faces(
+        self, pixels: NDArray[np.uint8], fit: Fit, trace: Trace, *, quick: bool = False
+    ) -> list[Fitted]:
         """Every face, confirmed by the landmark model, in the documented order.
 
         Args:
             pixels: uint8 [H, W, 3] RGB.
             fit: `FaceMesh.fit` or the like; called about once for each face.
             trace: gets a span `detect` for each look and `landmarks` for each fit.
+            quick: never look at parts more closely, which finds small faces.
 
         Returns:
             Left to right by the centre of the detected box, then top to bottom, then the higher
@@ -94,7 +97,7 @@ class Search:
         if turn and hunt.found[0].detection.found_by != (name := f"rotated-{90 * turn}"):
             hunt.look([_whole(pixels, name, turn=turn)])
         for tiles in _tilings(pixels, turn):
-            if not hunt.expects_more():
+            if quick or not hunt.expects_more():
                 break
             hunt.look(tiles)
         return sorted(hunt.found, key=lambda fitted: _place(fitted.detection))

@@ -45,6 +45,11 @@ class Selection:
     way: Way = Way.ALL
     indices: tuple[int, ...] = ()
 
+    @property
+    def named(self) -> int | None:
+        """How many faces that can be at most; None for all that there are."""
+        return {Way.ALL: None, Way.INDEX: len(self.indices)}.get(self.way, 1)
+
     @classmethod
     def parse(cls, text: str) -> Selection:
         """Read `all`, `largest`, `index:0,2` or `like`.

@@ -1,107 +1,309 @@
-"""Whether there is room for one more request; else 503 `overloaded`, with `Retry-After`.
+"""The door: lets a request in, with its lane and its deadline, or says why not and when to return.
 
-What is bounded is the number of requests that wait for a place, and the bytes of all bodies that
-are being received or wait. Who may have a place decides the service.
+What is decided here is decided in `function.admission`; this gives it headers and takes problems.
 """
 
 from __future__ import annotations
 
+import asyncio
 import math
-import statistics
+import re
 import time
-from collections import deque
-from contextlib import contextmanager
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from aiohttp import hdrs
 
+from function.admission.caller import RejectedError
+from function.admission.ladder import CALM_S, Rung
+from function.admission.room import NoRoomError
+from function.http.edge import exchange_of
 from function.problems import Problem
+from function.turn import Lane, Turn, current
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import AsyncIterator, Callable, Iterator
 
-    from function.service import Service
-    from function.trace import Trace
+    from aiohttp.web import Request
 
-_RECENT = 32
+    from function.admission.account import Allowance, Debit, Receipt
+    from function.admission.policy import Job, Tier
+    from function.admission.quota import Standing
+    from function.admission.setup import Parts
+    from function.http.edge import Exchange
+
+LANE = "Ember-Lane"
+TIMEOUT = "Request-Timeout"
+
+_SECONDS = re.compile(r"[0-9]{1,6}(\.[0-9]{1,6})?")
 
 
-class Admission:
-    """Lets requests in.
+@dataclass(frozen=True, slots=True)
+class Door:
+    """Where requests come in.
 
-    Args:
-        service: tells how many requests wait.
-        queue_limit: how many may.
-        bodies_bytes: how much the bodies of all requests together may have.
+    Attributes:
+        parts: what decides.
+        timeout_s: how long a request may take that does not ask for less.
     """
 
-    def __init__(self, service: Service, *, queue_limit: int, bodies_bytes: int) -> None:
-        self._service = service
-        self._queue_limit = queue_limit
-        self._bodies_bytes = bodies_bytes
-        self._held = 0
-        self._recent: deque[float] = deque(maxlen=_RECENT)
+    parts: Parts
+    timeout_s: float
 
-    def check(self) -> None:
-        """See that another request may wait.
+    @asynccontextmanager
+    async def visit(self, request: Request, *, waits: bool = True) -> AsyncIterator[Visit]:
+        """Let a request in while the body runs, no longer than to its deadline.
 
-        Raises:
-            Problem: `overloaded`.
-        """
-        if (waiting := self._service.waiting) >= self._queue_limit:
-            raise self._overloaded(
-                f"{waiting} requests are waiting already.",
-                limit=self._queue_limit,
-                setting="EMBER_QUEUE_LIMIT",
-            )
-
-    @contextmanager
-    def turn(self, trace: Trace) -> Iterator[None]:
-        """Let the body, a call of the service, wait for a place; remember how long it held it.
+        Args:
+            request: the request.
+            waits: whether it will wait for a place.
 
         Raises:
-            Problem: `overloaded`.
+            Problem: `bad_request` for headers that say nothing; what `identify` raises; `forbidden`
+                for a lane that is not the caller's; `overloaded`; `deadline_exceeded`.
         """
-        self.check()
-        began = time.perf_counter()
-        yield
-        totals = trace.totals()
-        waited_ms = totals.get("queue", 0.0) + totals.get("load", 0.0)
-        self._recent.append(time.perf_counter() - began - waited_ms / 1e3)
+        began = time.monotonic()
+        visitor = await self.identify(request)
+        wished_s = _wished_s(request)
+        allowed_s = min(wished_s, self.timeout_s)
+        turn = Turn(_lane(request, visitor), began + allowed_s)
+        visit = Visit(self, visitor, turn, exchange_of(request))
+        if waits:
+            visit.check()  # once more when the body is there, but why send it in vain
+        before = current.set(turn)
+        try:
+            async with asyncio.timeout(turn.deadline - time.monotonic()) as clock:
+                yield visit
+        except TimeoutError:
+            if not clock.expired():
+                raise
+            raise _late(allowed_s, asked=wished_s <= self.timeout_s) from None
+        finally:
+            turn.gone = True
+            current.reset(before)
+
+    async def identify(self, request: Request) -> Visitor:
+        """Who sends a request.
+
+        Raises:
+            Problem: `unauthenticated`, `auth_unavailable`; `forbidden` for a tier that the policy
+                does not know.
+        """
+        policy, authority = self.parts.policy, self.parts.authority
+        if authority is None:
+            return Visitor(None, policy.anonymous, policy.anonymous.highest)
+        scheme, _, credentials = request.headers.get(hdrs.AUTHORIZATION, "").partition(" ")
+        if scheme.lower() != "bearer":
+            raise _unauthenticated("There is no `Authorization: Bearer …`.")
+        try:
+            caller = await authority.caller(credentials.strip())
+        except RejectedError as rejected:
+            raise _unauthenticated(str(rejected), error="invalid_token") from None
+        return Visitor(caller.subject, *caller.within(policy))
 
     @contextmanager
     def body(self) -> Iterator[Callable[[int], None]]:
-        """Give a function that takes so many more bytes for one request's body.
+        """See `Room.body`; what is given raises `Problem` `overloaded`."""
+        lane = current.get().lane
+        with self.parts.room.body(lane) as take:
 
-        All are given back at the end. What is given raises `Problem` `overloaded`.
+            def take_or_refuse(size: int) -> None:
+                try:
+                    take(size)
+                except NoRoomError:
+                    raise _overloaded(
+                        "The bodies of the requests at hand leave no room for another.",
+                        self.parts.queue.load.wait_s(lane),
+                        limit=self.parts.room.size,
+                        setting="EMBER_MAX_BODIES_BYTES",
+                    ) from None
+
+            yield take_or_refuse
+
+
+@dataclass(frozen=True, slots=True)
+class Visitor:
+    """Who sends a request: whose tokens are spent, if anybody's, the tier, the most urgent lane."""
+
+    subject: str | None
+    tier: Tier
+    highest: Lane
+
+    @property
+    def allowance(self) -> Allowance | None:
+        """What the tier gives; None where tokens are not counted."""
+        return None if self.subject is None else self.tier.allowance
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """One request that was let in."""
+
+    door: Door
+    visitor: Visitor
+    turn: Turn
+    exchange: Exchange
+
+    def check(self) -> None:
+        """See that the request may wait for a place, and can have one in time.
+
+        Raises:
+            Problem: `overloaded`.
         """
-        taken = 0
-
-        def take(size: int) -> None:
-            nonlocal taken
-            if self._held + size > self._bodies_bytes:
-                raise self._overloaded(
-                    "The bodies of the requests at hand leave no room for another.",
-                    limit=self._bodies_bytes,
-                    setting="EMBER_MAX_BODIES_BYTES",
-                )
-            self._held += size
-            taken += size
-
-        try:
-            yield take
-        finally:
-            self._held -= taken
-
-    def _overloaded(self, detail: str, *, limit: int, setting: str) -> Problem:
-        """The problem; the time until all that wait have had their turn, as far as is known."""
-        service = self._service
-        turns = (service.waiting + 1) / service.places
-        wait_s = statistics.median(self._recent or [1.0]) * turns
-        return Problem(
-            "overloaded",
-            detail,
-            headers={hdrs.RETRY_AFTER: str(max(1, math.ceil(wait_s)))},
-            limit=limit,
-            setting=setting,
+        queue, lane = self.door.parts.queue, self.turn.lane
+        if not (refusal := queue.refusal(lane, self.turn.deadline - time.monotonic())):
+            return
+        if refusal.late:
+            raise _overloaded(
+                f"The wait is {refusal.wait_s:.1f} seconds; the deadline would pass meanwhile.",
+                refusal.again_s,
+                lane=str(lane),
+            )
+        raise _overloaded(
+            f"{queue.limit} requests or more are waiting already.",
+            refusal.again_s,
+            lane=str(lane),
+            limit=queue.limit,
+            setting="EMBER_QUEUE_LIMIT",
         )
+
+    @property
+    def pays(self) -> bool:
+        """Whether the visitor's tokens are counted."""
+        return self.visitor.allowance is not None
+
+    @asynccontextmanager
+    async def work(self, job: Job | None) -> AsyncIterator[None]:
+        """Take the job's price, and let the body, a call of the service, wait for a place.
+
+        How long it held it is learned. The price is given back when it ends without having had one.
+
+        Args:
+            job: what is to be done; None for finding faces.
+
+        Raises:
+            Problem: `overloaded`, `quota_exhausted`, `quota_unavailable`.
+        """
+        parts, subject = self.door.parts, self.visitor.subject
+        self.check()
+        self._climb()
+        receipt = await self._pay(job)
+        try:
+            self.check()  # others may have come meanwhile
+            began = time.perf_counter()
+            with parts.queue.enter(self.turn.lane):
+                yield
+        except BaseException:
+            if receipt and subject and not self.turn.begun:
+                parts.quota.refund(subject, receipt)
+            raise
+        finally:
+            parts.look()
+        totals = self.exchange.trace.totals()
+        waited_ms = totals.get("queue", 0.0) + totals.get("load", 0.0)
+        parts.queue.learn(time.perf_counter() - began - waited_ms / 1e3)
+
+    def _climb(self) -> None:
+        """Serve less well, or not at all, while the queue is long and the operator wants that."""
+        rungs = self.door.parts.look()
+        if Rung.REFUSE_BULK in rungs and self.turn.lane is Lane.BULK:
+            raise _overloaded(
+                "The lane `bulk` is closed while others have to wait.", CALM_S, lane=str(Lane.BULK)
+            )
+        if Rung.QUICK_SEARCH in rungs:
+            self.turn.quick = True
+            self.exchange.degraded = (Rung.QUICK_SEARCH,)
+
+    def tell(self, standing: Standing) -> None:
+        """Put how the visitor stands into the headers of the answer.
+
+        They are those of draft-ietf-httpapi-ratelimit-headers-10.
+        """
+        name, period_s = self.visitor.tier.name, self.visitor.tier.refill_s
+        left, refill_s = standing.tokens, standing.refill_s or period_s
+        headers = self.exchange.headers
+        headers["RateLimit-Policy"] = f'"{name}";q={standing.allowance.tokens};w={period_s}'
+        headers["RateLimit"] = f'"{name}";r={left};t={refill_s}'
+
+    async def _pay(self, job: Job | None) -> Receipt | None:
+        """Take the price of a job; None where there is none."""
+        subject, allowance = self.visitor.subject, self.visitor.allowance
+        prices = self.door.parts.policy.prices
+        tokens = prices.of(job) if job else prices.look
+        if subject is None or allowance is None or not tokens:
+            return None
+        if (taken := await self.door.parts.quota.take(subject, allowance, tokens)) is None:
+            return None
+        debit, standing = taken
+        self.tell(standing)
+        if debit.receipt is None:
+            raise _exhausted(debit, standing, tokens)
+        return debit.receipt
+
+
+def _unauthenticated(detail: str, error: str = "") -> Problem:
+    challenge = 'Bearer realm="ember"' + (f', error="{error}"' if error else "")
+    return Problem("unauthenticated", detail, headers={"WWW-Authenticate": challenge})
+
+
+def _lane(request: Request, visitor: Visitor) -> Lane:
+    """The lane that a request asks for; without a wish, the tier's own or what is below."""
+    highest = visitor.highest
+    if (named := request.headers.get(LANE)) is None:
+        return visitor.tier.lane if visitor.tier.highest is highest else highest
+    allowed = [lane for lane in Lane if not lane.before(highest)]
+    if named not in list(Lane):
+        raise Problem("bad_request", f"{LANE} is one of {', '.join(Lane)}.", allowed=allowed)
+    if named not in allowed:
+        raise Problem("forbidden", f"The lane `{named}` is above yours.", allowed=allowed)
+    return Lane(named)
+
+
+def _wished_s(request: Request) -> float:
+    """How long the client wants to wait at most."""
+    sent = request.headers.get(TIMEOUT)
+    if sent is None:
+        return math.inf
+    if not _SECONDS.fullmatch(sent) or not (seconds := float(sent)):
+        raise Problem("bad_request", f"{TIMEOUT} is a number of seconds above 0, like 2.5.")
+    return seconds
+
+
+def _late(allowed_s: float, *, asked: bool) -> Problem:
+    problem = Problem(
+        "deadline_exceeded",
+        f"The request was not done within {allowed_s:g} seconds.",
+        limit=allowed_s,
+    )
+    if not asked:
+        problem.extra["setting"] = "EMBER_REQUEST_TIMEOUT_S"
+    return problem
+
+
+def _exhausted(debit: Debit, standing: Standing, tokens: int) -> Problem:
+    if debit.again_ms is None:
+        problem = Problem(
+            "quota_exhausted",
+            f"This takes {tokens} tokens at once, which is more than this tier ever has.",
+        )
+        problem.extra["hint"] = "Send a smaller photo, or ask for another tier."
+    else:
+        problem = Problem(
+            "quota_exhausted",
+            f"This takes {tokens} tokens, and {standing.tokens} are there.",
+            headers=retry_after(debit.again_ms / 1e3),
+        )
+    problem.extra |= {"value": tokens, "limit": standing.tokens}
+    return problem
+
+
+def _overloaded(detail: str, again_s: float, **extra: object) -> Problem:
+    problem = Problem("overloaded", detail, headers=retry_after(again_s))
+    problem.extra.update(extra)
+    return problem
+
+
+def retry_after(seconds: float) -> dict[str, str]:
+    """The header; whole seconds, at least one."""
+    return {"Retry-After": str(max(1, math.ceil(seconds)))}

@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING
 
 from aiohttp import web
 
-from function.http.admission import Admission
+from function.admission import setup
+from function.http.admission import Door
 from function.http.body import Limits
 from function.http.calls import Calls
 from function.http.edge import Edge
 from function.http.probes import Probes
+from function.http.quota import Quotas
 from function.http.static import Static
 from function.http.uris import data_only
 from function.metrics import Metrics
@@ -33,22 +35,23 @@ def build(settings: Settings, health: Health, fetch: Fetch = data_only) -> web.A
         health: of the service that finds and swaps, and of its replica, which is repaired when a
             model cannot be loaded.
         fetch: gets the images that a JSON request names by URI.
+
+    Raises:
+        SettingsError: what the settings name for admission cannot be used.
     """
     service, replica = health.service, health.replica
-    metrics = Metrics(replica, service, lambda: health.stuck)
+    parts = setup.parts(settings, lambda: service.places)
+    metrics = Metrics(replica, service, parts, lambda: health.stuck)
     edge = Edge(
         metrics,
         leaving=lambda: replica.phase is Phase.DRAINING,
         degraded=lambda: service.engines.degraded,
     )
     service.on_load_error = replica.repair
-    admission = Admission(
-        service,
-        queue_limit=settings.queue_limit,
-        bodies_bytes=max(settings.max_bodies_bytes, settings.max_body_bytes),
-    )
-    limits = Limits(admission, settings.max_body_bytes, settings.body_timeout_s)
+    door = Door(parts, settings.request_timeout_s)
+    limits = Limits(door, settings.max_body_bytes, settings.body_timeout_s)
     calls = Calls(service, replica, limits, fetch)
+    quotas = Quotas(limits, fetch)
     probes = Probes(service, replica, metrics, health)
     static = Static()
     app = web.Application(middlewares=[edge.middleware])
@@ -58,6 +61,8 @@ def build(settings: Settings, health: Health, fetch: Fetch = data_only) -> web.A
         [
             web.post("/v1/swap", calls.swap, expect_handler=_later),
             web.post("/v1/faces", calls.faces, expect_handler=_later),
+            web.get("/v1/quota", quotas.standing),
+            web.post("/v1/quota/{subject}/grants", quotas.grant, expect_handler=_later),
             web.get("/healthz", probes.healthz),
             web.get("/readyz", probes.readyz),
             web.get("/warmup", probes.timeline),
@@ -69,6 +74,7 @@ def build(settings: Settings, health: Health, fetch: Fetch = data_only) -> web.A
             web.get("/samples/{file}", static.named),
         ]
     )
+    app.cleanup_ctx.append(parts.running)
     return app
 
 

@@ -16,7 +16,7 @@ from function.problems import Problem
 if TYPE_CHECKING:
     from aiohttp.web import Request
 
-    from function.http.admission import Admission
+    from function.http.admission import Door
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,12 +24,12 @@ class Limits:
     """How much and how long.
 
     Attributes:
-        admission: gives room for bodies.
+        door: gives room for bodies.
         max_bytes: of the whole body.
         timeout_s: for the whole body.
     """
 
-    admission: Admission
+    door: Door
     max_bytes: int
     timeout_s: float
 
@@ -55,7 +55,7 @@ async def read(request: Request, limits: Limits) -> bytearray:
     if (announced := request.content_length or 0) > limits.max_bytes:
         raise _too_large(limits, announced)
     exchange = exchange_of(request)
-    take = exchange.on_end.enter_context(limits.admission.body())
+    take = exchange.on_end.enter_context(limits.door.body())
     take(announced)
     if request.headers.get(hdrs.EXPECT, "").lower() == "100-continue":
         await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")

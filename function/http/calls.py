@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING
 from aiohttp import hdrs, web
 
 from function import report
+from function.admission.policy import Job
 from function.faces.select import Selection, Way
 from function.http import accept, answers, fields
 from function.http.aside import aside
 from function.http.edge import exchange_of
 from function.http.fields import JSON, Photos, Value
+from function.images import size
 from function.images.formats import FORMATS
 from function.orders import SwapOrder
 from function.problems import Problem
@@ -71,17 +73,18 @@ class Calls:
     async def swap(self, request: Request) -> Response:
         """Swap faces and answer the image, or everything about it as JSON."""
         self._check_open()
-        form = await fields.read(request, SWAP, self.limits, self.fetch)
-        order = _order(form)
-        kind, order = _negotiate(request, order)
         exchange = exchange_of(request)
-        with self.limits.admission.turn(exchange.trace):
-            result = await self.service.swap(order, exchange.trace)
+        async with self.limits.door.visit(request) as visit:
+            form = await fields.read(request, SWAP, self.limits, self.fetch)
+            kind, order = _negotiate(request, _order(form))
+            job = await _job(order) if visit.pays else None
+            async with visit.work(job):
+                result = await self.service.swap(order, exchange.trace)
         exchange.warnings = tuple(result.cautions)
         if kind == JSON:
             inline = form.values.get("image") != "none"
-            size = len(result.image) if inline else 0
-            answer = await aside(size, _told, result, exchange, inline=inline)
+            length = len(result.image) if inline else 0
+            answer = await aside(length, _told, result, exchange, inline=inline)
         else:
             answer = web.Response(body=result.image, content_type=result.media_type)
         answer.headers[hdrs.VARY] = hdrs.ACCEPT
@@ -90,11 +93,12 @@ class Calls:
     async def faces(self, request: Request) -> Response:
         """Tell which faces a photo has."""
         self._check_open()
-        form = await fields.read(request, FACES, self.limits, self.fetch)
-        accept.best(_wishes(request), [JSON])
         exchange = exchange_of(request)
-        with self.limits.admission.turn(exchange.trace):
-            found = await self.service.faces(form.photos["image"][0], exchange.trace)
+        async with self.limits.door.visit(request) as visit:
+            form = await fields.read(request, FACES, self.limits, self.fetch)
+            accept.best(_wishes(request), [JSON])
+            async with visit.work(None):
+                found = await self.service.faces(form.photos["image"][0], exchange.trace)
         exchange.warnings = tuple(found.cautions)
         told = report.of_faces(found, exchange.trace)
         return answers.plain({"request_id": exchange.request_id} | told)
@@ -107,7 +111,6 @@ class Calls:
                 headers={hdrs.RETRY_AFTER: "1"},
                 phase=str(self.replica.phase),
             )
-        self.limits.admission.check()  # once more when the body is there, but why send it in vain
 
 
 def _told(result: SwapResult, exchange: Exchange, *, inline: bool) -> Response:
@@ -136,6 +139,13 @@ def _order(form: Form) -> SwapOrder:
         format=form.values.get("format"),
         quality=form.values.get("quality"),
     )
+
+
+async def _job(order: SwapOrder) -> Job:
+    """What the price depends on; a target that cannot be read costs as little as the smallest."""
+    data = order.target.data
+    pixels = await aside(len(data), size.pixels, data)
+    return Job(pixels or 1, len(order.sources), order.faces.named)
 
 
 def _negotiate(request: Request, order: SwapOrder) -> tuple[str, SwapOrder]:

@@ -48,6 +48,8 @@ class Exchange:
         bytes_in: bytes of the body that were read.
         code: of the problem that is the answer.
         warnings: codes of the warnings that the answer carries.
+        degraded: what was done less well because the queue is long.
+        headers: more headers of the answer, whatever it is.
         on_end: what is to be given back when the request ends, however it does.
     """
 
@@ -57,6 +59,8 @@ class Exchange:
     bytes_in: int = 0
     code: str | None = None
     warnings: tuple[str, ...] = ()
+    degraded: tuple[str, ...] = ()
+    headers: dict[str, str] = field(default_factory=dict)
     on_end: ExitStack = field(default_factory=ExitStack)
 
 
@@ -150,9 +154,10 @@ class Edge:
         headers = response.headers
         headers["Server-Timing"] = ", ".join(f"{k};dur={ms:.1f}" for k, ms in totals.items())
         headers["Ember-Request-Id"] = exchange.request_id
+        headers.update(exchange.headers)
         if exchange.warnings:
             headers["Ember-Warnings"] = ", ".join(exchange.warnings)
-        if degraded := ", ".join(self._degraded()):
+        if degraded := ", ".join((*self._degraded(), *exchange.degraded)):
             headers["Ember-Degraded"] = degraded
         headers[hdrs.SERVER] = "ember"
         headers["X-Content-Type-Options"] = "nosniff"
@@ -175,6 +180,7 @@ class Edge:
             stages=exchange.trace.totals(),
             problem=exchange.code,
             warnings=exchange.warnings,
+            degraded=exchange.degraded,
         )
         facts = {
             "method": request.method,

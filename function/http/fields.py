@@ -59,10 +59,12 @@ class Value:
         about: what the field is for.
         schema: JSON Schema of it: a string, perhaps with an `enum` or a `maxLength`, or an integer
             with `minimum` and `maximum`.
+        required: whether it has to be there.
     """
 
     about: str
     schema: Mapping[str, Any]
+    required: bool = False
 
 
 Table = dict[str, Photos | Value]
@@ -97,7 +99,7 @@ async def read(request: Request, table: Table, limits: Limits, fetch: Fetch) -> 
         else:
             found = await _from_json(data, table, fetch)
     for name, spec in table.items():
-        if isinstance(spec, Photos) and spec.required and name not in found.photos:
+        if spec.required and name not in found.photos and name not in found.values:
             raise Problem("missing_field", f"`{name}` is missing.", field=name)
     return found
 

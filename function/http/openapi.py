@@ -10,12 +10,16 @@ from typing import TYPE_CHECKING
 from PIL import Image
 
 from function import __version__
+from function.admission.caller import SUBJECT
 from function.http import schemas
+from function.http.admission import LANE, TIMEOUT
 from function.http.calls import FACES, SWAP
 from function.http.fields import JSON, MULTIPART, Photos
+from function.http.quota import GRANT, IDEMPOTENCY
 from function.images.formats import FORMATS
 from function.problems import KINDS
 from function.service import sample
+from function.turn import Lane
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -25,6 +29,14 @@ if TYPE_CHECKING:
 
 _HERE = "http://localhost:8080"
 _CROPS = {"hopper": (106, 73, 420, 387), "collins": (128, 20, 324, 216)}
+
+
+_LIMITS = ("RateLimit", "RateLimit-Policy")
+_CALL = KINDS.keys() - {"not_found", "method_not_allowed"}
+_QUOTA = {"bad_request", "unauthenticated", "forbidden", "unknown_field", "internal"}
+_QUOTA |= {"auth_unavailable", "quota_unavailable", "deadline_exceeded"}
+_GRANT = _QUOTA | {"not_found", "body_timeout", "body_too_large", "overloaded"}
+_GRANT |= {"unsupported_media_type", "missing_field", "bad_value"}
 
 
 def document() -> Schema:
@@ -40,10 +52,21 @@ def document() -> Schema:
         "servers": [{"url": "/"}],
         "tags": [
             {"name": "faces", "description": "Swapping and finding faces."},
+            {"name": "tokens", "description": "What callers may spend."},
             {"name": "replica", "description": "The life of one replica."},
         ],
-        "paths": {"/v1/swap": {"post": _swap()}, "/v1/faces": {"post": _faces()}} | _probes(),
+        "paths": {"/v1/swap": {"post": _swap()}, "/v1/faces": {"post": _faces()}}
+        | _tokens()
+        | _probes(),
+        "security": [{}, {"bearer": []}],
         "components": {
+            "securitySchemes": {
+                "bearer": {
+                    "type": "http",
+                    "scheme": "bearer",
+                    "description": "A key or a token, where the server wants one (`EMBER_AUTH`).",
+                }
+            },
             "schemas": schemas.components(),
             "headers": _headers(),
             "responses": {
@@ -64,6 +87,7 @@ def _swap() -> Schema:
         "`application/json`. An image format that `Accept` names counts where the field `format` "
         "is absent.",
         "tags": ["faces"],
+        "parameters": _wishes(),
         "requestBody": _body(
             SWAP,
             whole_photo={"source": hopper, "target": collins},
@@ -87,10 +111,71 @@ def _faces() -> Schema:
         "summary": "Find faces",
         "description": "Lists the faces from left to right; a photo without any has an empty list.",
         "tags": ["faces"],
+        "parameters": _wishes(),
         "requestBody": _body(FACES, one_photo={"image": _tiny("hopper")}),
         "responses": _responses({JSON: {"schema": schemas.ref("Faces")}}),
         "x-codeSamples": _shell(f"curl -F image=@hopper.jpg {_HERE}/v1/faces"),
     }
+
+
+def _tokens() -> Schema:
+    """The calls about tokens."""
+    subject = {
+        "name": "subject",
+        "in": "path",
+        "required": True,
+        "description": "Whose tokens, as in a key's line or a token's `sub`.",
+        "schema": {"type": "string", "pattern": f"^{SUBJECT.pattern}$"},
+    }
+    key = {
+        "name": IDEMPOTENCY,
+        "in": "header",
+        "required": True,
+        "description": "The same for every try of one grant.",
+        "schema": {"type": "string", "pattern": "^[!-~]{1,128}$"},
+    }
+    about: Schema = {"tags": ["tokens"], "parameters": _wishes()}
+    standing = {JSON: {"schema": schemas.ref("Standing")}}
+    granted = {JSON: {"schema": schemas.ref("Grant")}}
+    return {
+        "/v1/quota": {
+            "get": about
+            | {
+                "operationId": "quota",
+                "summary": "How the caller stands",
+                "responses": _responses(standing, _QUOTA),
+            }
+        },
+        "/v1/quota/{subject}/grants": {
+            "post": about
+            | {
+                "operationId": "grantTokens",
+                "summary": "Grant tokens",
+                "description": "For operators. However often one grant is sent, it is made once.",
+                "parameters": [subject, key, *_wishes()],
+                "requestBody": _body(GRANT),
+                "responses": _responses(granted, _GRANT),
+            }
+        },
+    }
+
+
+def _wishes() -> list[Schema]:
+    """The headers of calls."""
+    wishes: Schema = {
+        TIMEOUT: (
+            "After how many seconds the answer is of no use any more.",
+            {"type": "string", "pattern": r"^(?=.*[1-9])[0-9]{1,6}(\.[0-9]{1,6})?$"},
+        ),
+        LANE: (
+            "How urgent it is.",
+            {"type": "string", "enum": list(Lane), "default": Lane.STANDARD},
+        ),
+    }
+    return [
+        {"name": name, "in": "header", "description": about, "schema": schema}
+        for name, (about, schema) in wishes.items()
+    ]
 
 
 def _probes() -> Schema:
@@ -137,10 +222,11 @@ def _probe(operation: str, summary: str, schema: str | None = None, bad: int = 0
     }
 
 
-def _responses(content: Schema) -> Schema:
-    headers = _every() | {"Ember-Warnings": _header("Ember-Warnings")}
+def _responses(content: Schema, codes: Iterable[str] = _CALL) -> Schema:
+    """The answer, and the problems that there may be instead."""
+    headers = _every() | {name: _header(name) for name in ("Ember-Warnings", *_LIMITS)}
     done = {"200": {"description": "Done", "headers": headers, "content": content}}
-    return done | _problems(KINDS.keys() - {"not_found", "method_not_allowed"})
+    return done | _problems(codes)
 
 
 def _problems(codes: Iterable[str]) -> Schema:
@@ -150,10 +236,15 @@ def _problems(codes: Iterable[str]) -> Schema:
 
 def _problem(status: int) -> Schema:
     codes = [code for code, kind in KINDS.items() if kind.status == status]
-    special = {405: "Allow", 503: "Retry-After"}.get(status)
+    more: Schema = {}
+    if status == KINDS["quota_exhausted"].status:
+        never = "Seconds; absent where there will never be enough."
+        more["Retry-After"] = {"description": never, "schema": {"type": "integer"}}
+        more |= {name: _header(name) for name in _LIMITS}
+    special = {401: "WWW-Authenticate", 405: "Allow", 503: "Retry-After"}.get(status)
     return {
         "description": HTTPStatus(status).phrase,
-        "headers": _every() | ({special: _header(special)} if special else {}),
+        "headers": _every() | ({special: _header(special)} if special else {}) | more,
         "content": {
             "application/problem+json": {
                 "schema": {
@@ -176,10 +267,19 @@ def _headers() -> Schema:
         },
         "Ember-Warnings": {"description": "Codes of warnings, if any.", "schema": words},
         "Ember-Degraded": {
-            "description": "The models that run on something else than was wanted, if any.",
+            "description": "What was done less well than wanted, if anything: a model or a rung.",
+            "schema": words,
+        },
+        "RateLimit": {
+            "description": 'Tokens that are left, seconds until they are full: "free";r=7;t=60.',
+            "schema": words,
+        },
+        "RateLimit-Policy": {
+            "description": 'Tokens that there are in so many seconds: "free";q=10;w=3600.',
             "schema": words,
         },
         "Retry-After": {"description": "Seconds.", "required": True, "schema": {"type": "integer"}},
+        "WWW-Authenticate": {"description": "How to say who calls (RFC 6750).", **required},
         "Allow": {"description": "The methods that are possible.", **required},
     }
 
@@ -223,7 +323,7 @@ def _fields(table: Table, photo: Schema, *, many_only: bool) -> Schema:
     return {
         "type": "object",
         "properties": {name: _field(spec, photo, many_only) for name, spec in table.items()},
-        "required": [name for name, s in table.items() if isinstance(s, Photos) and s.required],
+        "required": [name for name, spec in table.items() if spec.required],
         "additionalProperties": False,
     }
 

@@ -13,6 +13,7 @@ import logging
 import os
 import signal
 import socket
+import sys
 from typing import TYPE_CHECKING, Any, cast
 
 from function.exits import Exit
@@ -23,6 +24,7 @@ from warmup import heartbeat, upgrade
 from warmup.phase import Phase
 from warmup.replica import Replica
 from warmup.retry import Retry
+from warmup.variables import SettingsError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Coroutine
@@ -46,7 +48,8 @@ def serve(settings: Settings, timeline: Timeline) -> int:
 
     Returns:
         The exit code: 0 after SIGTERM or SIGINT, `Exit.UNAVAILABLE` when the port cannot be bound
-        or the replica failed, `Exit.AGAIN` when it held too much memory.
+        or the replica failed, `Exit.CONFIG` when what the settings name cannot be used,
+        `Exit.AGAIN` when it held too much memory.
 
     Raises:
         ManifestError: the manifest cannot be used.
@@ -93,7 +96,12 @@ async def _serve(settings: Settings, timeline: Timeline) -> tuple[int, bool]:
     from function.http.app import EDGE, METRICS, build
     from function.http.connection import Runner
 
-    app = build(settings, health)
+    try:
+        app = build(settings, health)
+    except SettingsError as error:
+        print(f"Error: {error}", file=sys.stderr)
+        service.close()
+        return Exit.CONFIG, service.busy
     runner = Runner(app, app[EDGE], shutdown_timeout=settings.drain_timeout_s)
     await runner.setup()
     try:

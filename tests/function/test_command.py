@@ -203,7 +203,8 @@ class TestServing:
         ours, theirs = pty.openpty()
         process = subprocess.Popen(
             [sys.executable, "-m", "function"],
-            env={**os.environ, "EMBER_PORT": str(free_port), "EMBER_HOST": "0.0.0.0"},
+            env={**os.environ, "EMBER_PORT": str(free_port), "EMBER_HOST": "0.0.0.0"}
+            | {"EMBER_ALLOW_ANONYMOUS": "true"},
             stderr=theirs,
         )
         os.close(theirs)

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from select import select
-from types import SimpleNamespace
 
 import pytest
 
 from function import work
-from function.http.admission import Admission
-from function.problems import Problem
-from function.trace import Trace
+from function.turn import Lane
 
 from .live import FORM, HOPPER, Live, multipart
 from .raw import connection, eventually, head, read_answer
@@ -43,8 +39,8 @@ def single(monkeypatch):
         go.set()
 
 
-def faces(server):
-    return server.form("/v1/faces", ("image", HOPPER))
+def faces(server, lane="standard"):
+    return server.form("/v1/faces", ("image", HOPPER), Ember_Lane=lane)
 
 
 def announced(client, length):
@@ -139,15 +135,74 @@ def test_those_who_leave_the_queue_make_room_in_it(single):
     assert faces(server).status == 200
 
 
-def test_retry_after_follows_from_the_queue_and_from_what_recent_turns_took():
-    admission = Admission(SimpleNamespace(waiting=7, places=2), queue_limit=8, bodies_bytes=0)
-    for _ in range(3):
-        trace = Trace()
-        with admission.turn(trace):
-            with trace.span("queue"):
-                time.sleep(0.05)
-            time.sleep(0.6)
-    with pytest.raises(Problem) as raised, admission.body() as take:
-        take(1)
-    # eight turns, two at once, of 0.6 s each
-    assert int(raised.value.headers["Retry-After"]) >= 3
+def test_a_full_lane_keeps_nobody_out_of_another(single):
+    server, go = single
+    with ThreadPoolExecutor(8) as clients:
+        waiting = [clients.submit(faces, server, "bulk") for _ in range(2 + 3)]
+        eventually(lambda: server.service.waiting == 3)
+        assert faces(server, "bulk").problem("overloaded", 503)["lane"] == "bulk"
+        waiting.append(clients.submit(faces, server, "interactive"))
+        eventually(lambda: server.service.waiting == 4)
+        scrape = server.get("/metrics").body.decode()
+        assert 'ember_in_flight{lane="bulk"} 5.0' in scrape
+        assert 'ember_in_flight{lane="interactive"} 1.0' in scrape
+        go.set()
+        assert [each.result().status for each in waiting] == [200] * 6
+
+
+def test_what_cannot_meet_its_deadline_is_refused_before_it_waits(single):
+    server, go = single
+    go.set()
+    assert faces(server).status == 200  # how long a turn takes is known from now on
+    go.clear()
+    with ThreadPoolExecutor(8) as clients:
+        waiting = [clients.submit(faces, server) for _ in range(2 + 2)]
+        eventually(lambda: server.service.waiting == 2)
+        hasty = server.form("/v1/faces", ("image", HOPPER), Request_Timeout="0.001")
+        assert "deadline" in hasty.problem("overloaded", 503)["detail"]
+        assert int(hasty.headers["Retry-After"]) >= 1
+        go.set()
+        assert [each.result().status for each in waiting] == [200] * 4
+
+
+def test_a_request_ends_at_its_deadline_and_leaves_its_place(single):
+    server, go = single
+    late = server.form("/v1/faces", ("image", HOPPER), Request_Timeout="0.3")
+    assert late.problem("deadline_exceeded", 504)["limit"] == 0.3
+    eventually(lambda: server.service.in_work == 0)
+    go.set()
+    assert faces(server).status == 200
+
+
+def test_a_request_that_waits_at_its_deadline_never_begins(single):
+    server, go = single
+    with ThreadPoolExecutor(8) as clients:
+        held = [clients.submit(faces, server) for _ in range(2)]
+        eventually(lambda: server.service.in_work == 2)
+        parts = ("source", HOPPER), ("target", HOPPER)
+        late = server.form("/v1/swap", *parts, Request_Timeout="0.2")
+        late.problem("deadline_exceeded", 504)
+        assert "queue" in late.headers["Server-Timing"]
+        go.set()
+        assert [each.result().status for each in held] == [200] * 2
+    stages = [line for line in server.get("/metrics").body.decode().splitlines() if "stage" in line]
+    assert any('ember_stage_seconds_count{stage="decode"} 2.0' in line for line in stages)
+
+
+def test_no_request_may_take_longer_than_the_server_lets_it():
+    with Live(request_timeout_s=0.3) as server, connection(server) as client:
+        patient = {"Content-Length": 1000, "Request-Timeout": "60"}
+        client.sendall(head("POST", "/v1/faces", FORM | patient))
+        members = read_answer(client).problem("deadline_exceeded", 504)
+        assert (members["limit"], members["setting"]) == (0.3, "EMBER_REQUEST_TIMEOUT_S")
+
+
+@pytest.mark.parametrize("value", ["0", "0.0", "-1", "soon", "", "1e3", "1234567", "inf", "1,5"])
+def test_a_timeout_that_is_no_time_is_refused(live, value):
+    answer = live.form("/v1/faces", ("image", HOPPER), Request_Timeout=value)
+    assert "Request-Timeout" in answer.problem("bad_request", 400)["detail"]
+
+
+def test_a_lane_that_does_not_exist_is_refused(live):
+    answer = live.form("/v1/faces", ("image", HOPPER), Ember_Lane="express")
+    assert answer.problem("bad_request", 400)["allowed"] == list(Lane)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from function.admission.keys import new
+from function.admission.policy import BUILT_IN
 from function.problems import KINDS
 
 from .live import COLLINS, FORM, NOBODY, SOURCE, TARGET, Live, png
@@ -37,6 +39,40 @@ def narrow():
         yield server
 
 
+@pytest.fixture(scope="module")
+def keys(tmp_path_factory):
+    """A key for a tier that there is, one for a tier that there is not, and their file."""
+    path = tmp_path_factory.mktemp("keys") / "keys"
+    made = {tier: new("ann", tier) for tier in ("free", "no-such-tier")}
+    path.write_text("\n".join(line for _, line in made.values()))
+    return {"file": path} | {tier: f"Bearer {key}" for tier, (key, _) in made.items()}
+
+
+@pytest.fixture(scope="module")
+def guarded(keys):
+    """A server that knows its callers and gives them nothing."""
+    policy = keys["file"].with_name("policy.toml")
+    policy.write_text(BUILT_IN.read_text().replace("tokens = 10 ", "tokens = 0 "))
+    with Live(auth="keys", keys=keys["file"], policy=policy) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def storeless(keys):
+    """A server whose store of tokens cannot be reached."""
+    redis = {"redis_url": "redis://127.0.0.1:9/0", "quota_fail": "closed"}
+    with Live(auth="keys", keys=keys["file"], **redis) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def issuerless():
+    """A server whose issuer of tokens cannot be reached."""
+    jwt = {"jwt_issuer": "us", "jwt_audience": "us", "jwt_jwks_url": "http://127.0.0.1:9/keys"}
+    with Live(auth="jwt", **jwt) as server:
+        yield server
+
+
 def swap(*parts, **headers):
     return lambda servers: servers["live"].form("/v1/swap", *parts, **headers)
 
@@ -48,9 +84,21 @@ def slow_body(servers):
         return read_answer(client)
 
 
+def slow_body_in_a_hurry(servers):
+    """The same with a deadline that comes first."""
+    with connection(servers["live"]) as client:
+        hurry = FORM | {"Content-Length": 1000, "Request-Timeout": "0.2"}
+        client.sendall(head("POST", "/v1/swap", hurry) + b"--a")
+        return read_answer(client)
+
+
 CONTINUE = {"Expect": "100-continue"}
 PRODUCERS = {
     "bad_request": lambda servers: servers["live"].json("/v1/swap", b"{"),
+    "unauthenticated": lambda servers: servers["guarded"].form("/v1/faces", ("image", NOBODY)),
+    "forbidden": lambda servers: servers["guarded"].form(
+        "/v1/faces", ("image", NOBODY), Authorization=servers["keys"]["no-such-tier"]
+    ),
     "not_found": lambda servers: servers["live"].get("/v2/swap"),
     "method_not_allowed": lambda servers: servers["live"].get("/v1/swap"),
     "not_acceptable": swap(SOURCE, TARGET, Accept="text/html"),
@@ -72,8 +120,18 @@ PRODUCERS = {
     "no_face": swap(SOURCE, ("target", NOBODY)),
     "no_such_face": swap(SOURCE, TARGET, ("faces", "index:1")),
     "no_match": swap(SOURCE, TARGET, ("faces", "like"), ("like", SOURCE[1])),
+    "quota_exhausted": lambda servers: servers["guarded"].form(
+        "/v1/swap", SOURCE, TARGET, Authorization=servers["keys"]["free"]
+    ),
     "internal": lambda servers: servers["strict"].json("/v1/faces", {"image": "data:,x"}),
+    "auth_unavailable": lambda servers: servers["issuerless"].form(
+        "/v1/faces", ("image", NOBODY), Authorization="Bearer e30.e30.e30"
+    ),
+    "quota_unavailable": lambda servers: servers["storeless"].form(
+        "/v1/swap", SOURCE, TARGET, Authorization=servers["keys"]["free"]
+    ),
     "not_ready": lambda servers: servers["cold"].form("/v1/faces", ("image", COLLINS)),
+    "deadline_exceeded": slow_body_in_a_hurry,
     "overloaded": lambda servers: servers["narrow"].form("/v1/faces", ("image", NOBODY)),
 }
 
@@ -88,8 +146,12 @@ MEMBERS = {
     "not_ready": {"phase": "starting"},
     "overloaded": {"limit": 50_000, "setting": "EMBER_MAX_BODIES_BYTES"},
     "bad_image": {"image": "target"},
+    "deadline_exceeded": {"limit": 0.2},
+    "quota_exhausted": {"value": 1, "limit": 0},
 }
 HEADERS = {
+    "unauthenticated": {"WWW-Authenticate": 'Bearer realm="ember"'},
+    "quota_unavailable": {"Retry-After": "5"},
     "method_not_allowed": {"Allow": "OPTIONS, POST"},
     "not_ready": {"Retry-After": "1"},
     "overloaded": {"Retry-After": "1"},
@@ -97,8 +159,12 @@ HEADERS = {
 
 
 @pytest.mark.parametrize("code", KINDS)
-def test_every_code_is_answered_as_a_problem(code, live, strict, cold, narrow):
+def test_every_code_is_answered_as_a_problem(
+    code, live, strict, cold, narrow, guarded, issuerless, storeless, keys
+):
     servers = {"live": live, "strict": strict, "cold": cold, "narrow": narrow}
+    servers |= {"guarded": guarded, "issuerless": issuerless}
+    servers |= {"storeless": storeless, "keys": keys}
     answer = PRODUCERS[code](servers)
     members = answer.problem(code, KINDS[code].status)
     request_id = answer.headers["Ember-Request-Id"]

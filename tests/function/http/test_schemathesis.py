@@ -24,4 +24,4 @@ def test_schemathesis_finds_nothing(live, tmp_path):
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "No issues found" in done.stdout
-    assert "7 selected" in done.stdout
+    assert "9 selected" in done.stdout

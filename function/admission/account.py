@@ -1,0 +1,137 @@
+"""One subject's tokens, as pure arithmetic: what a debit takes and what a refund gives back.
+
+Of an allowance, so many tokens may be used in each period, which begins with the first token that
+is used. Granted tokens come on top, stay until they are used, and are used after the allowance. An
+hourly cap counts both. `account.lua` does the same inside Redis.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+HOUR_MS = 3_600_000
+
+
+@dataclass(frozen=True, slots=True)
+class Allowance:
+    """What a tier gives: `tokens` in each period of `period_ms`, and at most `cap` in an hour."""
+
+    tokens: int
+    period_ms: int = HOUR_MS
+    cap: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """The state; times are milliseconds, 0 for a period that has not begun.
+
+    Attributes:
+        used: of the allowance, in the period that ends at `ends`.
+        granted: tokens that were granted and are not used.
+        spent: all tokens of the hour that ends at `hour`.
+    """
+
+    used: int = 0
+    ends: int = 0
+    granted: int = 0
+    spent: int = 0
+    hour: int = 0
+
+    def at(self, now: int) -> Account:
+        """The same, with periods that are over removed."""
+        current = self
+        if now >= self.ends:
+            current = replace(current, used=0, ends=0)
+        if now >= self.hour:
+            current = replace(current, spent=0, hour=0)
+        return current
+
+    @property
+    def blank(self) -> bool:
+        """Whether it is as one that was never used."""
+        return self == Account()
+
+    def left(self, allowance: Allowance) -> int:
+        """Tokens of the allowance that are left in its period."""
+        return max(0, allowance.tokens - self.used)
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """What a debit took, and of which periods, so that it can be given back."""
+
+    allowed: int
+    granted: int
+    ends: int
+    hour: int
+
+    @property
+    def tokens(self) -> int:
+        """All of it."""
+        return self.allowed + self.granted
+
+
+@dataclass(frozen=True, slots=True)
+class Debit:
+    """The outcome of a debit.
+
+    Attributes:
+        account: the state after it.
+        receipt: what was taken; None when there is not enough.
+        again_ms: after how many milliseconds there will be enough, when there is not; None for
+            never.
+    """
+
+    account: Account
+    receipt: Receipt | None
+    again_ms: int | None = 0
+
+
+def take(account: Account, allowance: Allowance, tokens: int, now: int) -> Debit:
+    """Take tokens, all of them or none.
+
+    Args:
+        account: the state before.
+        allowance: what the subject's tier gives.
+        tokens: how many, 1 at least.
+        now: milliseconds.
+    """
+    account = account.at(now)
+    left, cap = account.left(allowance), allowance.cap
+    if (cap is not None and tokens > cap) or tokens > allowance.tokens + account.granted:
+        return Debit(account, None, None)
+    again = [0]
+    if cap is not None and account.spent + tokens > cap:
+        again.append(account.hour - now)
+    if tokens > left + account.granted:
+        again.append(account.ends - now)
+    if len(again) > 1:
+        return Debit(account, None, max(again))
+    allowed = min(left, tokens)
+    after = Account(
+        used=account.used + allowed,
+        ends=account.ends or (now + allowance.period_ms if allowed else 0),
+        granted=account.granted - (tokens - allowed),
+        spent=account.spent + tokens,
+        hour=account.hour or now + HOUR_MS,
+    )
+    return Debit(after, Receipt(allowed, tokens - allowed, after.ends, after.hour))
+
+
+def give_back(account: Account, receipt: Receipt, now: int) -> Account:
+    """Undo a debit, as far as its periods are not over: granted tokens come back in any case."""
+    account = account.at(now)
+    allowed = receipt.allowed if receipt.ends == account.ends else 0
+    spent = receipt.tokens if receipt.hour == account.hour else 0
+    return replace(
+        account,
+        used=max(0, account.used - allowed),
+        granted=account.granted + receipt.granted,
+        spent=max(0, account.spent - spent),
+    )
+
+
+def grant(account: Account, tokens: int, now: int) -> Account:
+    """Add granted tokens."""
+    account = account.at(now)
+    return replace(account, granted=account.granted + tokens)

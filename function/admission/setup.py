@@ -1,0 +1,143 @@
+"""From settings to the parts of admission; what needs an extra is imported when it is wanted."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from function.admission import policy as policies
+from function.admission.ladder import Ladder, Rung
+from function.admission.queue import Queue
+from function.admission.quota import Quota
+from function.admission.room import Room
+from function.admission.store import Memory
+from function.turn import Lane
+from warmup.variables import SettingsError
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+
+    from function.admission.caller import Authority
+    from function.admission.policy import Policy
+    from function.admission.store import Store
+    from function.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """The parts of admission.
+
+    Attributes:
+        policy: what jobs cost and what callers may have.
+        authority: knows callers; None where nobody has to say who he is.
+        quota: takes tokens.
+        queue: knows how long a request would wait.
+        room: for bodies.
+        ladder: what is done less well while the queue is long.
+    """
+
+    policy: Policy
+    authority: Authority | None
+    quota: Quota
+    queue: Queue
+    room: Room
+    ladder: Ladder
+
+    def look(self) -> tuple[Rung, ...]:
+        """What is done less well, as long as the queue is now."""
+        return self.ladder.look(self.queue.load.wait_s(Lane.STANDARD))
+
+    async def running(self, _: object) -> AsyncIterator[None]:
+        """Ask other services before the first request does; at the end, leave them."""
+        work = [part.prepare() for part in (self.authority, self.quota) if part]
+        preparing = asyncio.gather(*work, return_exceptions=True)
+        yield
+        preparing.cancel()
+        await self.quota.close()
+
+
+_JWT = ("jwt_issuer", "jwt_audience", "jwt_jwks_url")
+
+
+def parts(settings: Settings, places: Callable[[], int]) -> Parts:
+    """All of them.
+
+    Args:
+        settings: the effective settings.
+        places: tells how many requests may be in work at once.
+
+    Raises:
+        SettingsError: something for them is missing or makes no sense.
+    """
+    return Parts(
+        policy=policy(settings),
+        authority=authority(settings),
+        quota=Quota(_store(settings), fail_open=settings.quota_fail == "open"),
+        queue=Queue(places, settings.queue_limit),
+        room=Room(settings.max_bodies_bytes, settings.max_body_bytes),
+        ladder=Ladder(tuple(map(Rung, settings.degrade)), settings.degrade_wait_s),
+    )
+
+
+def policy(settings: Settings) -> Policy:
+    """The policy.
+
+    Raises:
+        SettingsError: it makes no sense.
+    """
+    return policies.read(settings.policy or policies.BUILT_IN)
+
+
+def authority(settings: Settings) -> Authority | None:
+    """What knows callers; None where nobody has to say who he is.
+
+    Raises:
+        SettingsError: something for it is missing.
+    """
+    if settings.auth == "keys":
+        if settings.keys is None:
+            raise SettingsError(["EMBER_AUTH is keys, which needs EMBER_KEYS; see `ember keys`."])
+        from function.admission.keys import Keys
+
+        return Keys(settings.keys)
+    if settings.auth == "jwt":
+        return _tokens(settings)
+    return None
+
+
+def _store(settings: Settings) -> Store:
+    if settings.redis_url is None:
+        return Memory()
+    try:
+        from function.admission.shared import Shared
+    except ModuleNotFoundError as error:
+        raise SettingsError(
+            [f"EMBER_REDIS_URL needs {error.name}: pip install 'ember-function[redis]'"]
+        ) from None
+    try:
+        return Shared(settings.redis_url, settings.redis_timeout_s)
+    except (ValueError, OSError) as error:
+        raise SettingsError([f"EMBER_REDIS_URL cannot be used: {error}."]) from None
+
+
+def _tokens(settings: Settings) -> Authority:
+    issuer, audience, url = settings.jwt_issuer, settings.jwt_audience, settings.jwt_jwks_url
+    if not (issuer and audience and url):
+        missing = [f"EMBER_{each.upper()}" for each in _JWT if not getattr(settings, each)]
+        raise SettingsError([f"EMBER_AUTH is jwt, which needs {', '.join(missing)}."])
+    try:
+        from function.admission.jwks import KeySet, fetcher
+        from function.admission.tokens import Tokens
+    except ModuleNotFoundError as error:
+        raise SettingsError(
+            [f"EMBER_AUTH is jwt, which needs {error.name}: pip install 'ember-function[auth]'"]
+        ) from None
+    return Tokens(
+        KeySet(fetcher(url)),
+        issuer=issuer,
+        audience=audience,
+        leeway_s=settings.jwt_leeway_s,
+        tier_claim=settings.jwt_tier_claim,
+        lane_claim=settings.jwt_lane_claim,
+    )

@@ -1,0 +1,94 @@
+"""The calls about tokens: `GET /v1/quota` and `POST /v1/quota/{subject}/grants`."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from function.admission.caller import SUBJECT
+from function.admission.quota import Standing, audit
+from function.http import answers, fields
+from function.http.fields import Value
+from function.problems import Problem
+
+if TYPE_CHECKING:
+    from aiohttp.web import Request, Response
+
+    from function.http.body import Limits
+    from function.http.fields import Table
+    from function.http.uris import Fetch
+
+GRANT: Table = {
+    "tokens": Value(
+        "How many tokens.", {"type": "integer", "minimum": 1, "maximum": 1_000_000}, required=True
+    ),
+    "reason": Value("For the log.", {"type": "string", "maxLength": 200}),
+}
+IDEMPOTENCY = "Idempotency-Key"
+
+_KEY = re.compile(r"[!-~]{1,128}")
+
+
+@dataclass(frozen=True, slots=True)
+class Quotas:
+    """Handlers of the calls about tokens."""
+
+    limits: Limits
+    fetch: Fetch
+
+    async def standing(self, request: Request) -> Response:
+        """How the caller stands."""
+        fields.no_query(request)
+        door = self.limits.door
+        async with door.visit(request, waits=False) as visit:
+            visitor, tier = visit.visitor, visit.visitor.tier
+            told: dict[str, Any] = {
+                "subject": visitor.subject,
+                "tier": tier.name,
+                "lane": str(visit.turn.lane),
+                "unlimited": visitor.allowance is None,
+            }
+            if visitor.subject is not None and visitor.allowance is not None:
+                balance = await door.parts.quota.look(visitor.subject)
+                standing = Standing(balance.account, visitor.allowance, balance.now)
+                visit.tell(standing)
+                told |= {
+                    "tokens": standing.tokens,
+                    "allowance": visitor.allowance.tokens,
+                    "granted": standing.account.granted,
+                    "period_s": tier.refill_s,
+                    "refill_s": standing.refill_s,
+                    "cap": tier.cap,
+                }
+            return answers.plain(told)
+
+    async def grant(self, request: Request) -> Response:
+        """Grant tokens to a subject, once for each key."""
+        door = self.limits.door
+        async with door.visit(request, waits=False) as visit:
+            operator = visit.visitor
+            if not operator.tier.operator or operator.subject is None:
+                raise Problem("forbidden", "Only an operator may grant tokens.")
+            subject, key = request.match_info["subject"], request.headers.get(IDEMPOTENCY, "")
+            if not SUBJECT.fullmatch(subject):
+                raise Problem("not_found", "A subject is 1 to 255 visible ASCII characters.")
+            if not _KEY.fullmatch(key):
+                raise Problem(
+                    "bad_request", f"{IDEMPOTENCY} has to be 1 to 128 visible ASCII characters."
+                )
+            form = await fields.read(request, GRANT, self.limits, self.fetch)
+            tokens, reason = form.values["tokens"], form.values.get("reason", "")
+            granted = await door.parts.quota.grant(subject, tokens, key)
+            before = granted.before
+            facts = {"operator": operator.subject, "subject": subject, "key": key, "reason": reason}
+            audit.info("grant", extra=facts | {"tokens": tokens, "before": before})
+            if before not in {None, tokens}:
+                raise Problem(
+                    "bad_value",
+                    f"{IDEMPOTENCY} was used for another grant, of {before} tokens.",
+                    field="tokens",
+                    hint=f"Use another {IDEMPOTENCY} for another grant.",
+                )
+            told = {"subject": subject, "tokens": tokens, "repeated": before is not None}
+            return answers.plain(told | {"granted": granted.balance.account.granted})

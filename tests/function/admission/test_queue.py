@@ -1,0 +1,90 @@
+"""How long the queue is, and whom it takes: pure decisions, checked against a simulated queue."""
+
+from __future__ import annotations
+
+import heapq
+import math
+from contextlib import suppress
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from function.admission.queue import Load, Queue, decide
+from function.turn import Lane
+
+COUNTS = st.fixed_dictionaries({lane: st.integers(0, 200) for lane in Lane})
+PLACES = st.integers(1, 64)
+HOLD = st.floats(0.001, 10)
+
+
+def simulated_wait(ahead, places, hold_s):
+    """When a request gets a place behind `ahead` others that all hold one for `hold_s`."""
+    free = [0.0] * places
+    for _ in range(ahead):
+        heapq.heapreplace(free, free[0] + hold_s)
+    return free[0]
+
+
+@given(st.integers(0, 300), PLACES, HOLD)
+def test_the_predicted_wait_is_within_one_turn_of_a_queue_that_is_played_through(n, places, hold):
+    predicted = Load({Lane.STANDARD: n}, places, hold).wait_s(Lane.STANDARD)
+    assert abs(predicted - simulated_wait(n, places, hold)) <= hold * (1 + 1e-9)
+
+
+@given(COUNTS, PLACES, HOLD)
+def test_a_more_urgent_lane_never_waits_longer(counts, places, hold):
+    load = Load(counts, places, hold)
+    waits = [load.wait_s(lane) for lane in Lane]
+    assert waits == sorted(waits)
+
+
+@given(COUNTS, PLACES, HOLD, st.sampled_from(Lane), st.floats(0, 100))
+def test_who_need_not_wait_is_never_refused_for_its_deadline(counts, places, hold, lane, left):
+    load = Load(counts, places, hold, long_s=hold)
+    refusal = decide(load, lane, limit=10_000, left_s=left)
+    assert load.wait_s(lane) > 0 or refusal is None
+
+
+@given(COUNTS, PLACES, HOLD, st.sampled_from(Lane), st.floats(0.01, 100))
+def test_who_comes_again_when_told_is_let_in_if_nobody_else_came(counts, places, hold, lane, left):
+    load = Load(counts, places, hold, long_s=hold)
+    if not (refusal := decide(load, lane, limit=10_000, left_s=left)):
+        return
+    assert refusal.late
+    gone = math.ceil(refusal.again_s * places / hold - 1e-9)
+    if gone <= counts[lane]:
+        later = counts | {lane: counts[lane] - gone}
+        assert decide(Load(later, places, hold, hold), lane, limit=10_000, left_s=left) is None
+
+
+@given(COUNTS, st.sampled_from(Lane), st.integers(1, 50))
+def test_the_limit_of_a_lane_holds_whatever_the_deadline(counts, lane, limit):
+    refusal = decide(Load(counts, 2), lane, limit=limit, left_s=math.inf)
+    assert (refusal is None) == (counts[lane] < limit + 2)
+
+
+def test_nothing_is_refused_for_its_deadline_before_a_turn_is_known():
+    assert decide(Load({Lane.BULK: 50}, 1), Lane.BULK, limit=100, left_s=0.001) is None
+
+
+def test_bulk_in_front_delays_the_interactive_lane_by_the_places_it_holds_at_most():
+    load = Load({Lane.BULK: 1000}, 4, 1.0)
+    assert load.wait_s(Lane.INTERACTIVE) == 0.25
+    assert load.wait_s(Lane.BULK) == 997 / 4
+
+
+def test_a_queue_learns_from_the_last_turns_only():
+    queue = Queue(lambda: 1, 10)
+    for hold_s in [9.0] * 10 + [1.0] * 32:
+        queue.learn(hold_s)
+    assert (queue.load.hold_s, queue.load.long_s) == (1.0, 1.0)
+
+
+def test_whoever_leaves_makes_room_however_it_ends():
+    queue = Queue(lambda: 1, 1)
+    for _ in range(5):
+        with suppress(ZeroDivisionError), queue.enter(Lane.BULK), queue.enter(Lane.BULK):
+            assert queue.refusal(Lane.BULK)
+            assert not queue.refusal(Lane.STANDARD)
+            raise ZeroDivisionError
+    assert queue.in_flight(Lane.BULK) == 0

@@ -1,0 +1,83 @@
+"""A long queue, over real HTTP: what is degraded says so, and ends when the queue does."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from function import work
+
+from .live import HOPPER, Live
+from .raw import eventually
+
+
+@pytest.fixture
+def held(monkeypatch):
+    """Makes a server of one thread that does not decode before it is let go."""
+    go, decode, servers = threading.Event(), work.decode, []
+
+    def make(*degrade):
+        server = Live(threads=1, degrade=degrade, degrade_wait_s=0.5).__enter__()
+        servers.append(server)
+        monkeypatch.setattr(work, "decode", lambda *a, **k: go.wait(60) and decode(*a, **k))
+        return server, go
+
+    yield make
+    go.set()
+    for server in servers:
+        server.__exit__()
+
+
+def faces(server, lane="standard"):
+    return server.form("/v1/faces", ("image", HOPPER), Ember_Lane=lane)
+
+
+def test_a_quick_search_is_said_and_is_over_when_the_queue_is(held, monkeypatch):
+    server, go = held("quick-search")
+    searched = []
+    find = type(server.service._work._pipeline).find
+    monkeypatch.setattr(
+        "function.faces.pipeline.Pipeline.find",
+        lambda *a, quick=False, **k: searched.append(quick) or find(*a, quick=quick, **k),
+    )
+    with ThreadPoolExecutor(8) as clients:
+        first = [clients.submit(faces, server) for _ in range(3)]
+        eventually(lambda: server.service.waiting == 1)
+        second = [clients.submit(faces, server) for _ in range(2)]
+        eventually(lambda: server.service.waiting == 3)
+        scrape = server.get("/metrics").body.decode()
+        assert 'ember_rung{rung="quick-search"} 1.0' in scrape
+        go.set()
+        answers = [each.result() for each in (*first, *second)]
+    assert [answer.status for answer in answers] == [200] * 5
+    said = [answer.headers["Ember-Degraded"] for answer in answers]
+    assert said.count("quick-search") == searched.count(True) >= 2
+    assert said.count(None) == searched.count(False) >= 2
+    served = f'ember_rung_requests_total{{rung="quick-search"}} {searched.count(True)}.0'
+    assert served in server.get("/metrics").body.decode()
+
+
+def test_bulk_is_refused_where_the_operator_wants_that_first(held):
+    server, go = held("refuse-bulk")
+    with ThreadPoolExecutor(8) as clients:
+        waiting = [clients.submit(faces, server) for _ in range(4)]
+        eventually(lambda: server.service.waiting == 2)
+        refused = faces(server, "bulk")
+        assert refused.problem("overloaded", 503)["lane"] == "bulk"
+        assert int(refused.headers["Retry-After"]) >= 10
+        waiting.append(clients.submit(faces, server, "interactive"))
+        eventually(lambda: server.service.waiting == 3)
+        go.set()
+        assert [each.result().status for each in waiting] == [200] * 5
+
+
+def test_by_default_nothing_is_degraded(held):
+    server, go = held()
+    with ThreadPoolExecutor(8) as clients:
+        waiting = [clients.submit(faces, server) for _ in range(8)]
+        eventually(lambda: server.service.waiting == 6)
+        go.set()
+        answers = [each.result() for each in waiting]
+    assert {(each.status, each.headers["Ember-Degraded"]) for each in answers} == {(200, None)}
