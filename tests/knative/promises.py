@@ -78,11 +78,20 @@ def drain(manifests: Manifests) -> Iterator[str]:
     """A pod, which has timeoutSeconds to end, can drain twice: first the queue-proxy, then we."""
     settings = load(manifests.environment(manifests.main))
     ours = settings.drain_grace_s + settings.drain_timeout_s
+    if settings.request_timeout_s > settings.drain_timeout_s:
+        yield "EMBER_DRAIN_TIMEOUT_S must be EMBER_REQUEST_TIMEOUT_S or more: else requests are cut"
     if settings.drain_grace_s <= 0:
         yield "EMBER_DRAIN_GRACE_S must be above 0: requests still come after SIGTERM"
     has = manifests.revision.get("timeoutSeconds", 0)
     if QUEUE_PROXY_DRAIN_S + ours >= has:
         yield f"timeoutSeconds ({has}) must exceed {QUEUE_PROXY_DRAIN_S} + {ours:g} s of drain"
+
+
+def callers(manifests: Manifests) -> Iterator[str]:
+    """It is said who may call: without, the process ends, as others can reach a pod's address."""
+    settings = load(manifests.environment(manifests.main))
+    if settings.auth == "none" and not settings.allow_anonymous:
+        yield "EMBER_AUTH must be set, or EMBER_ALLOW_ANONYMOUS=true"
 
 
 def probes(manifests: Manifests) -> Iterator[str]:
@@ -204,6 +213,7 @@ CHECKS = (
     warm_floor,
     deadlines,
     drain,
+    callers,
     probes,
     progress,
     hardened,

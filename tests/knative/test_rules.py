@@ -209,6 +209,8 @@ BROKEN = [
     (promises.drain, revision(timeoutSeconds=60), "must exceed 30 + 30 s"),
     (promises.drain, setting("EMBER_DRAIN_TIMEOUT_S", "40"), "must exceed 30 + 45 s"),
     (promises.drain, setting("EMBER_DRAIN_GRACE_S", "0"), "must be above 0"),
+    (promises.drain, setting("EMBER_REQUEST_TIMEOUT_S", "30"), "else requests are cut"),
+    (promises.callers, setting("EMBER_ALLOW_ANONYMOUS", "false"), "EMBER_AUTH must be set"),
     (promises.probes, main(startupProbe={"httpGet": {"path": "/healthz"}}), "no startupProbe"),
     (promises.probes, exec_probe, "must be httpGet"),
     (promises.probes, ready(periodSeconds=10), "must be 1"),
