@@ -69,7 +69,7 @@ include image/bases.env
 TARGET ?= cpu
 IMAGE ?= ember
 # So that what has not changed has the digest that it had; times in files are always this one.
-export SOURCE_DATE_EPOCH ?= 0
+SOURCE_DATE_EPOCH ?= 0
 
 image: ## build an image with podman: TARGET=cpu, keepalive, gpu, gpu-ort or engine-builder
 	@podman build --quiet --network host --timestamp $(SOURCE_DATE_EPOCH) $(EMBER_BUILD_MOUNTS) \
