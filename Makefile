@@ -8,7 +8,7 @@ BENCH := .venv-bench
 .PHONY: help install run test test-fast services lint format docs image image-test image-size image-licences image-pin bench bench-boot bench-swap bench-memory bench-batching bench-prefetch bench-cold lock lock-engine-builder clean
 
 help: ## list these targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-19s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 # --- set-up -------------------------------------------------------------------------------------
 
@@ -69,9 +69,11 @@ include image/bases.env
 TARGET ?= cpu
 IMAGE ?= ember
 # So that what has not changed has the digest that it had; times in files are always this one.
-export SOURCE_DATE_EPOCH ?= 0
+SOURCE_DATE_EPOCH ?= 0
 
 image: ## build an image with podman: TARGET=cpu, keepalive, gpu, gpu-ort or engine-builder
+	@test -f locks/image-$(TARGET).txt || { echo "There is no locks/image-$(TARGET).txt: TARGET can be" \
+		"cpu, keepalive, gpu, gpu-ort or, after \`make lock-engine-builder\`, engine-builder." >&2; exit 1; }
 	@podman build --quiet --network host --timestamp $(SOURCE_DATE_EPOCH) $(EMBER_BUILD_MOUNTS) \
 		--build-arg BUILDER=$(BUILDER) --build-arg RUNTIME=$(RUNTIME) \
 		--build-arg SOURCE_DATE_EPOCH=$(SOURCE_DATE_EPOCH) \

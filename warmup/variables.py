@@ -325,12 +325,13 @@ def _of_the_platform(name: str, value: str) -> bool:
     """Whether a variable only looks like ours.
 
     For a Service called "ember", Kubernetes gives every pod of its namespace EMBER_SERVICE_HOST,
-    EMBER_PORT_80_TCP_ADDR and even EMBER_PORT=tcp://…. EMBER_TEST_… speaks to the test suite.
+    EMBER_PORT_80_TCP_ADDR and even EMBER_PORT=tcp://…. EMBER_TEST_… speaks to the test suite,
+    EMBER_BUILD_… to the build of images.
     """
     link = r"EMBER_(\w+_)?(SERVICE_(HOST|PORT(_\w+)?)|PORT(_\d+_(TCP|UDP|SCTP)(_\w+)?)?)"
     if name == "EMBER_PORT":
         return "://" in value
-    return name.startswith("EMBER_TEST_") or bool(re.fullmatch(link, name))
+    return name.startswith(("EMBER_TEST_", "EMBER_BUILD_")) or bool(re.fullmatch(link, name))
 
 
 def _did_you_mean(name: str, names: list[str]) -> str:

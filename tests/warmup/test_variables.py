@@ -96,6 +96,7 @@ def test_variables_of_others_are_left_alone():
         "EMBER_00001_PRIVATE_SERVICE_HOST",
         "EMBER_00001_PORT",
         "EMBER_TEST_STRICT",
+        "EMBER_BUILD_MOUNTS",
     ],
 )
 def test_a_variable_that_kubernetes_makes_for_a_service_is_not_ours(name):
