@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 BENCH := .venv-bench
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test test-fast services lint format docs image image-test image-size image-licences image-pin bench bench-boot bench-swap bench-memory bench-batching bench-prefetch bench-cold lock lock-engine-builder clean
+.PHONY: help install run test test-fast services lint format docs image image-test image-size image-licences image-pin bench bench-boot bench-swap bench-memory bench-batching bench-prefetch bench-overhead bench-cold lock lock-engine-builder clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-19s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -152,7 +152,7 @@ platform: ## turn on what Ember needs in Knative, for the whole cluster and for 
 
 # --- measurements -------------------------------------------------------------------------------
 
-bench: bench-swap bench-memory bench-batching bench-prefetch ## every benchmark
+bench: bench-swap bench-memory bench-batching bench-prefetch bench-overhead ## every benchmark
 
 bench-boot: $(VENV)/.dev ## start of a container to the first swap, against an image built the naive way
 	@$(MAKE) --no-print-directory image TARGET=cpu
@@ -171,6 +171,9 @@ bench-batching: $(VENV)/.dev ## what batching and its window gain and cost
 
 bench-prefetch: $(VENV)/.dev ## getting models against cp + sha256sum and against one stream
 	$(BIN)/python -m tests.bench.prefetch
+
+bench-overhead: $(VENV)/.dev ## a call that does nothing, through all of admission, against bare aiohttp
+	$(BIN)/python -m tests.bench.overhead $(ARGS)
 
 $(BENCH)/.done: tests/bench/cold/requirements.lock
 	@echo "Installing what Ember is compared with into $(BENCH); this is done once."

@@ -29,6 +29,9 @@ def setup(format: str = "auto", level: str = "info", stream: TextIO | None = Non
         level: the least important level that is written.
         stream: where to; None for standard error.
     """
+    # What no line shows need not be found out for each of them (logging's own advice).
+    logging._srcfile = None  # noqa: SLF001
+    logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
     stream = stream or sys.stderr
     terminal = stream.isatty()
     handler = logging.StreamHandler(stream)
@@ -55,7 +58,7 @@ class JsonLines(logging.Formatter):
             event["request_id"] = current
         if record.exc_info:
             event["error"] = self.formatException(record.exc_info)
-        return json.dumps({**event, **_extra(record), **event}, default=str)
+        return _JSON.encode({**event, **_extra(record), **event})
 
 
 class Readable(logging.Formatter):
@@ -88,6 +91,7 @@ class Readable(logging.Formatter):
         return f"\x1b[{code}m{words}\x1b[0m" if self._colour else words
 
 
+_JSON = json.JSONEncoder(default=str)
 _OWN = {*logging.makeLogRecord({}).__dict__, "message", "asctime"}
 
 

@@ -218,6 +218,11 @@ class Settings(WarmupSettings):
         seconds(0.05, 600),
         "The wait in the lane `standard` that leads to the next of `EMBER_DEGRADE`.",
     )
+    answer_timeout_s: float = variable(
+        60.0,
+        seconds(0.1, 3600),
+        "How long a client may take to receive an answer.",
+    )
     drain_grace_s: float = variable(
         5.0,
         seconds(0, 3600),

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 EDGE = web.AppKey("edge", Edge)
 METRICS = web.AppKey("metrics", Metrics)
+LIMITS = web.AppKey("limits", Limits)
 
 
 def build(settings: Settings, health: Health, fetch: Fetch = data_only) -> web.Application:
@@ -57,6 +58,7 @@ def build(settings: Settings, health: Health, fetch: Fetch = data_only) -> web.A
     app = web.Application(middlewares=[edge.middleware])
     app[EDGE] = edge
     app[METRICS] = metrics
+    app[LIMITS] = limits
     app.add_routes(
         [
             web.post("/v1/swap", calls.swap, expect_handler=_later),
