@@ -194,7 +194,7 @@ UV_COMPILE = $(UV_LOCK) pyproject.toml
 lock: ## refresh locks/ (needs uv)
 	$(UV_COMPILE) --extra cli --extra heic --group build -o locks/run.txt
 	$(UV_COMPILE) --extra cli --extra heic --group build --group dev -c locks/run.txt -o locks/dev.txt
-	$(UV_COMPILE) --extra cli --extra gcs -c locks/dev.txt \
+	$(UV_COMPILE) --extra auth --extra cli --extra gcs --extra redis -c locks/dev.txt \
 		$(patsubst %,--no-emit-package %,onnxruntime flatbuffers markdown-it-py mdurl pygments) \
 		-o locks/image-function.txt
 	for group in keepalive cpu gpu gpu-ort; do \
