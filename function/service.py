@@ -33,7 +33,11 @@ if TYPE_CHECKING:
     from warmup.golden import Golden
     from warmup.manifest import Model
 
-_HEAVY = {"runtime": "function.runtime.backends.optimised", "work": "function.work"}
+_HEAVY = {
+    "runtime": "function.runtime.backends.optimised",
+    "batcher": "function.runtime.batcher",
+    "work": "function.work",
+}
 _JOBS = 3
 """How many threads one request can use at the same time: for its target, source and reference."""
 _LOOKING = ("detect", "landmarks")
@@ -109,7 +113,7 @@ class Service:
     async def load(self, *, whole: bool = True) -> None:
         """Verify and load the models, or (not whole) those that are wanted at start."""
         await self._import("runtime")
-        await self.engines.load(whole=whole)
+        await asyncio.gather(self.engines.load(whole=whole), self._import("batcher"))
 
     async def warm(self) -> None:
         """Run what will be served: every shape of every model that is loaded, then whole swaps.
