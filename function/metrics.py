@@ -86,6 +86,8 @@ class Metrics:
             phases.labels(each).set_function(partial(_is, replica, each))
         changes = self._counter("ember_phase_changes", "How often the phase was entered.", "phase")
         replica.listeners.append(lambda phase: changes.labels(phase).inc())
+        for step in replica.steps:  # a replica begins before there is HTTP
+            changes.labels(step.phase).inc()
         loads = self._gauge(
             "ember_model_load_seconds",
             "Verifying and loading the model; not a number before it is loaded.",

@@ -9,11 +9,11 @@ from __future__ import annotations
 import asyncio
 import time
 from contextlib import asynccontextmanager
-from importlib import import_module
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from function.engines import Engines, Supply
+from function.imports import Imports
 from function.orders import SwapOrder, Upload
 from function.problems import Problem
 from function.runtime.gate import Gate
@@ -33,11 +33,6 @@ if TYPE_CHECKING:
     from warmup.golden import Golden
     from warmup.manifest import Model
 
-_HEAVY = {
-    "runtime": "function.runtime.backends.optimised",
-    "batcher": "function.runtime.batcher",
-    "work": "function.work",
-}
 _JOBS = 3
 """How many threads one request can use at the same time: for its target, source and reference."""
 _LOOKING = ("detect", "landmarks")
@@ -57,6 +52,9 @@ class Service:
             any result counts as right.
         timeline: gets the spans of the start.
 
+    Attributes:
+        imports: what is heavy to import.
+
     Raises:
         ManifestError: the manifest has not what is needed.
     """
@@ -73,6 +71,7 @@ class Service:
         timeline: Timeline | None = None,
     ) -> None:
         self.timeline = timeline or Timeline()
+        self.imports = Imports(self.timeline)
         self._gate = Gate(workers)
         self.engines = Engines(manifest, supply or Supply(), self.timeline, self._gate)
         self.on_load_error: Callable[[Exception], None] = lambda _: None
@@ -80,7 +79,6 @@ class Service:
         self._swaps = swaps
         self._expected = expected
         self._work: Work | None = None
-        self._imported: set[str] = set()
         # Twice as many requests as CPUs are in work, so that no CPU waits for the event loop; where
         # there are batches, one can fill while another runs. Everyone else holds only their bytes,
         # which bounds the decoded pixels in memory.
@@ -112,8 +110,8 @@ class Service:
 
     async def load(self, *, whole: bool = True) -> None:
         """Verify and load the models, or (not whole) those that are wanted at start."""
-        await self._import("runtime")
-        await asyncio.gather(self.engines.load(whole=whole), self._import("batcher"))
+        await self.imports.have("runtime")
+        await self.engines.load(whole=whole)
 
     async def warm(self) -> None:
         """Run what will be served: every shape of every model that is loaded, then whole swaps.
@@ -200,6 +198,7 @@ class Service:
 
     def close(self) -> None:
         """Stop the threads; work that has not begun is dropped, what runs is not waited for."""
+        self.imports.close()
         self._workers.close()
         self.engines.close()
 
@@ -276,23 +275,12 @@ class Service:
     async def _ready_work(self) -> Work:
         """What does the work, imported when it is first needed."""
         if self._work is None:
-            await self._import("runtime")
-            await self._import("work")
+            self.imports.begin("runtime")
+            await self.imports.have("work")
             from function.work import Work
 
             self._work = self._work or Work(self.engines, self._workers, self._max_pixels)
         return self._work
-
-    async def _import(self, what: str) -> None:
-        """Import a part of what is heavy in a thread.
-
-        The runtime always comes first, and alone: it imports numpy, which breaks when two modules
-        import it in two threads. Models can then load while the rest is imported.
-        """
-        if what not in self._imported:
-            with self.timeline.span(f"import {what}"):
-                await asyncio.to_thread(import_module, _HEAVY[what])
-            self._imported.add(what)
 
 
 def sample(name: str) -> bytes:

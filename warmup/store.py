@@ -185,9 +185,9 @@ class Store:
     def prove(self, file: File, found: os.stat_result) -> None:
         """Note that a file was right, so that the next start need not hash it; if we can."""
         marker = self._marker(file.sha256)
-        if self.root.is_dir():
-            with suppress(OSError):
-                replace_text(marker, json.dumps(_facts(found)))
+        with suppress(OSError):
+            marker.parent.mkdir(parents=True, exist_ok=True)
+            replace_text(marker, json.dumps(_facts(found)))
 
     def allocate(self, file: File, fd: int, keep: Collection[str]) -> None:
         """Take the room for a partial file, so that the disk cannot be full later.

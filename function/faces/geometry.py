@@ -99,3 +99,13 @@ def halve(pixels: NDArray[np.uint8], most: float) -> tuple[NDArray[np.uint8], in
         pixels = np.asarray(cv2.resize(even, (width, height), interpolation=cv2.INTER_AREA))
         factor *= 2
     return pixels, factor
+
+
+def median(values: NDArray[np.generic], axis: int | None = None) -> NDArray[np.floating]:
+    """The median, of all values or along an axis, as `np.median` has it, but without NaN.
+
+    That one imports numpy.ma, which costs every start 15 ms.
+    """
+    count = values.size if axis is None else values.shape[axis]
+    middle = [(count - 1) // 2, count // 2]
+    return np.asarray(np.partition(values, middle, axis).take(middle, axis).mean(axis))

@@ -10,34 +10,31 @@ from function.http.admission import Admission
 from function.http.body import Limits
 from function.http.calls import Calls
 from function.http.edge import Edge
-from function.http.probes import Health, Probes
+from function.http.probes import Probes
 from function.http.static import Static
 from function.http.uris import data_only
 from function.metrics import Metrics
 from warmup.phase import Phase
 
 if TYPE_CHECKING:
+    from function.http.health import Health
     from function.http.uris import Fetch
-    from function.service import Service
     from function.settings import Settings
-    from warmup.replica import Replica
 
 EDGE = web.AppKey("edge", Edge)
 METRICS = web.AppKey("metrics", Metrics)
 
 
-def build(
-    settings: Settings, service: Service, replica: Replica, fetch: Fetch = data_only
-) -> web.Application:
+def build(settings: Settings, health: Health, fetch: Fetch = data_only) -> web.Application:
     """Put the application together.
 
     Args:
-        settings: the limits of requests, and when a thread counts as stuck.
-        service: finds and swaps.
-        replica: tells whether the service can be used; repaired when a model cannot be loaded.
+        settings: the limits of requests.
+        health: of the service that finds and swaps, and of its replica, which is repaired when a
+            model cannot be loaded.
         fetch: gets the images that a JSON request names by URI.
     """
-    health = Health(service, settings.stuck_s)
+    service, replica = health.service, health.replica
     metrics = Metrics(replica, service, lambda: health.stuck)
     edge = Edge(
         metrics,

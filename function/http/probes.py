@@ -11,54 +11,18 @@ from aiohttp import hdrs, web
 
 from function.http import answers, fields
 from function.problems import Problem
-from warmup.phase import Phase
 from warmup.trace_format import trace_events
 
 if TYPE_CHECKING:
     from aiohttp.web import Request, Response
 
+    from function.http.health import Health
     from function.metrics import Metrics
     from function.service import Service
     from warmup.replica import Replica
 
-_WAITING_FOR = {
-    Phase.STARTING: "the start of the process",
-    Phase.FETCHING: "the download of the models",
-    Phase.LOADING: "the models to be loaded",
-    Phase.WARMING: "the first inferences",
-    Phase.DRAINING: "the requests in work; it will not be ready again",
-    Phase.FAILED: "a restart; it will not be ready again",
-}
 _FORMATS = ("json", "trace")
 _FORCE = {"": True, "true": True, "1": True, "false": False, "0": False}
-
-
-@dataclass(frozen=True, slots=True)
-class Health:
-    """Whether the process works.
-
-    Attributes:
-        service: tells how long its threads have been at work.
-        stuck_s: from when on they count as stuck; 0 means never.
-    """
-
-    service: Service
-    stuck_s: float
-
-    @property
-    def stuck(self) -> bool:
-        """Whether a thread has been at one step for too long, so that only a restart helps."""
-        return 0 < self.stuck_s < self.service.longest_job_s
-
-    @property
-    def reason(self) -> str | None:
-        """What is wrong, in words; None when nothing is."""
-        if not self.stuck:
-            return None
-        return (
-            f"a thread has been at one step for {self.service.longest_job_s:.0f} s;"
-            f" EMBER_STUCK_S is {self.stuck_s:g}"
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,26 +36,15 @@ class Probes:
 
     async def healthz(self, _: Request) -> Response:
         """Alive, whatever the replica is doing, unless a thread is stuck."""
-        reason = self.health.reason
-        told = {"status": "stuck" if reason else "alive", "reason": reason}
-        return answers.plain(told, status=503 if reason else 200, headers=self._later(reason))
+        told = self.health.alive()
+        stuck = self.health.stuck
+        return answers.plain(told, status=503 if stuck else 200, headers=self._later(stuck))
 
     async def readyz(self, _: Request) -> Response:
         """Ready, or what it waits for."""
-        replica, engines = self.replica, self.service.engines
-        reason = self.health.reason
-        ready = replica.ready and not reason
-        told = {
-            "ready": ready,
-            "cold": self.service.cold,
-            "phase": str(replica.phase),
-            "waiting_for": reason or _WAITING_FOR.get(replica.phase),
-            "models": engines.facts(),
-            "degraded": list(engines.degraded),
-            "last_error": replica.last_error,
-        }
-        status = 200 if ready else 503
-        return answers.plain(told, status=status, headers=self._later(not ready))
+        told = self.health.readiness()
+        ready = told["ready"]
+        return answers.plain(told, status=200 if ready else 503, headers=self._later(not ready))
 
     async def timeline(self, request: Request) -> Response:
         """How the warm-up went so far; `format=trace` for viewers of Chrome's traces."""

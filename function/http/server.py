@@ -1,7 +1,7 @@
 """The process: binds its port, becomes ready behind it, and stops without losing a request.
 
-Everything that HTTP needs is imported when the port is already bound, so that early clients wait
-instead of being refused; what the work needs (OpenCV, ONNX Runtime) when the port already answers.
+Everything heavy is imported when the port already answers that the process is alive. HTTP proper
+comes after the runtime, so that models are loaded and run while the rest is imported.
 """
 
 from __future__ import annotations
@@ -13,9 +13,11 @@ import logging
 import os
 import signal
 import socket
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from function.exits import Exit
+from function.http.early import Early
+from function.http.health import Health
 from function.runtime import heap, memory
 from warmup import heartbeat, upgrade
 from warmup.phase import Phase
@@ -72,22 +74,32 @@ async def _serve(settings: Settings, timeline: Timeline) -> tuple[int, bool]:
         return Exit.UNAVAILABLE, False
     log.info("listening", extra={"url": _url(sockets[0])})
 
-    with timeline.span("import http"):
-        from aiohttp import web
+    early = Early()
+    await early.listen(sockets)
+    await _answer_who_waits()
 
-        from function import assemble
-        from function.http.app import EDGE, METRICS, build
-        from function.http.connection import Runner
+    from function import assemble
 
     service = assemble.service(settings, timeline)
     replica = Replica(service, Retry(settings.warmup_retry_s), timeline)
     replica.listeners += [stop.on_phase, _collect_garbage]
-    app = build(settings, service, replica)
+    health = Health(replica, service, settings.stuck_s)
+    service.imports.begin("runtime", "http", "work")
+    replica.start()
+    await service.imports.have("http")
+
+    from aiohttp import web
+
+    from function.http.app import EDGE, METRICS, build
+    from function.http.connection import Runner
+
+    app = build(settings, health)
     runner = Runner(app, app[EDGE], shutdown_timeout=settings.drain_timeout_s)
     await runner.setup()
     try:
         for each in sockets:
             await web.SockSite(runner, each).start()
+        early.hand_over(cast("web.Server", runner.server))
         async with _background(
             _memory(settings.memory_soft_limit, stop.on_memory),
             _trim(),
@@ -96,8 +108,6 @@ async def _serve(settings: Settings, timeline: Timeline) -> tuple[int, bool]:
             else None,
             upgrade.follow(service, replica) if service.lesser else None,
         ):
-            await _answer_who_waits()
-            replica.start()
             await stop.asked.wait()
         replica.drain()
         if replica.served or stop.code:
@@ -117,10 +127,9 @@ def _collect_garbage(phase: Phase) -> None:
 
 
 async def _answer_who_waits() -> None:
-    """Let the loop answer the probes that came while nobody listened to them.
+    """Let the loop answer the probes that came before anybody listened.
 
-    What comes next imports in threads, and a library that is being opened holds the interpreter for
-    a tenth of a second.
+    What comes next imports in threads, and a library that is being opened holds the interpreter.
     """
     for _ in range(_TURNS_OF_AN_ANSWER):
         await asyncio.sleep(0)

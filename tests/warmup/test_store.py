@@ -50,6 +50,16 @@ class TestProof:
         monkeypatch.setattr("hashlib.file_digest", fail)
         bring(*files)
 
+    def test_a_file_in_its_own_place_is_read_once_although_there_was_no_store(
+        self, bring, files, tmp_path, monkeypatch
+    ):
+        own = tmp_path / "own"
+        own.write_bytes(CONTENTS[0])
+        file = replace(files[0], path=own)
+        bring(file, store=tmp_path / "new")
+        monkeypatch.setattr("hashlib.file_digest", None)
+        bring(file, store=tmp_path / "new")
+
     @pytest.mark.parametrize("change", ["grow", "touch", "copy", "no marker", "bad marker"])
     def test_a_file_that_may_have_changed_is_hashed_again(
         self, bring, files, store, monkeypatch, change

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 import cv2
 import numpy as np
 
+from function.faces.geometry import median
 from function.faces.swappers.colour import CLIPPED, clipped
 from function.faces.swappers.warp import SHIFT
 
@@ -172,19 +173,19 @@ def skin(image: NDArray[np.float32], mesh: NDArray[np.float32]) -> NDArray[np.bo
     at = _cells_at(mesh[_SKIN], image.shape)
     if at[0].size < 4:  # the face is hardly in the image
         return np.ones(image.shape[:2], bool)
-    level = max(float(np.median(image[at])), 4.0)
+    level = max(float(median(image[at])), 4.0)
     red, green, blue = cv2.split(cv2.log(cv2.blur(image, (3, 3)) / level + _DARK))
     features = cv2.merge([green, red - green, green - blue])
     spread = np.array(_SPREAD if features[..., 1:].any() else _SPREAD_GRAY)
     sample = features[at]
     best = np.argsort(-sample[:, 1], kind="stable")[: -(-len(sample) // 2)]
-    middle = np.median(sample[best], 0)
-    deviation = 1.4826 * np.median(np.abs(sample - middle), 0)
+    middle = median(sample[best], 0)
+    deviation = 1.4826 * median(np.abs(sample - middle), 0)
     deviation = np.clip(deviation, spread, _SPREAD_MOST * spread)
     distance = (features - middle.astype(np.float32)) / deviation.astype(np.float32)
     reddish = features[..., 1] >= _LEAST_RED * middle[1]
     seen = ((distance**2).sum(2) < _LIMIT**2) & reddish
-    if np.median(image[at].max(1)[best]) > CLIPPED:  # clipping changes the ratios
+    if median(image[at].max(1)[best]) > CLIPPED:  # clipping changes the ratios
         seen |= clipped(image)
     return np.asarray(seen)
 

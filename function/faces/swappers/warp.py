@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import cv2
 import numpy as np
 
+from function.faces.geometry import median
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -173,7 +175,7 @@ def _spread(linear: NDArray[np.float64]) -> NDArray[np.bool_]:
     det = np.linalg.det(linear)
     square = (linear**2).sum((1, 2))
     smallest = np.sqrt(np.maximum(square - np.sqrt(np.maximum(square**2 - 4 * det**2, 0)), 0) / 2)
-    return np.asarray(smallest * _STRETCH > np.median(np.sqrt(np.abs(det))))
+    return np.asarray(smallest * _STRETCH > median(np.sqrt(np.abs(det))))
 
 
 def _paint(

@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING
 import psutil
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from tests.bench.cold.contenders import Contender
 
 PATIENCE_S = 90
-_HEALTH_EVERY_S, _SWAP_EVERY_S = 0.004, 0.02
+_ASK_EVERY_S = 0.005
 NEXT = 50
 _HIGHEST = re.compile(r"VmHWM:\s+(\d+) kB")
 
@@ -55,17 +55,17 @@ def floor(command: list[str], environ: dict[str, str]) -> float:
 
 
 def start(contender: Contender, environ: dict[str, str]) -> Start:
-    """Start a server and ask it for its health and for a swap until it gives them."""
+    """Start a server, ask for its health and its readiness, as a platform does, then for a swap."""
     with running(contender, environ) as (port, began, _):
         found: dict[str, float] = {}
 
         def health() -> None:
-            request = f"GET {contender.health} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode()
-            found["health"] = _until(port, request, lambda status: True, _HEALTH_EVERY_S) - began
+            found["health"] = _until(port, _get(contender.health), bool, _ASK_EVERY_S) - began
 
         asking = threading.Thread(target=health)
         asking.start()
-        swap = _until(port, contender.swap, lambda status: status == 200, _SWAP_EVERY_S) - began
+        _until(port, _get(contender.ready), _fine, _ASK_EVERY_S)
+        swap = _until(port, contender.swap, _fine, _ASK_EVERY_S) - began
         asking.join()
     return Start(found["health"], swap)
 
@@ -73,8 +73,7 @@ def start(contender: Contender, environ: dict[str, str]) -> Start:
 def service(contender: Contender, environ: dict[str, str]) -> Service:
     """Start a server, wait until it says that it is ready, and send it swaps one by one."""
     with running(contender, environ) as (port, _, process):
-        request = f"GET {contender.ready} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode()
-        _until(port, request, lambda status: status == 200, _SWAP_EVERY_S)
+        _until(port, _get(contender.ready), _fine, _ASK_EVERY_S)
         times = []
         for _ in range(1 + NEXT):
             began = time.perf_counter()
@@ -125,7 +124,15 @@ def _peak(process: psutil.Process) -> float:
     return sum(int(found[1]) for text in texts if (found := _HIGHEST.search(text))) * 1024 / 1e6
 
 
-def _until(port: int, request: bytes, enough: object, pause: float) -> float:
+def _get(path: str) -> bytes:
+    return f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode()
+
+
+def _fine(status: int) -> bool:
+    return status == 200
+
+
+def _until(port: int, request: bytes, enough: Callable[[int], bool], pause: float) -> float:
     """When the first answer came whose status is enough."""
     end = time.perf_counter() + PATIENCE_S
     while time.perf_counter() < end:

@@ -17,6 +17,7 @@ from PIL import Image
 from function import assemble, settings
 from function.http.app import EDGE, build
 from function.http.connection import Runner
+from function.http.health import Health
 from function.http.uris import data_only
 from function.service import sample
 from warmup.replica import Replica
@@ -92,7 +93,8 @@ class Live:
         self.loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
         self.service = assemble.service(self.settings)
         self.replica = Replica(self.service)
-        self.app = app = build(self.settings, self.service, self.replica, self._fetch)
+        health = Health(self.replica, self.service, self.settings.stuck_s)
+        self.app = app = build(self.settings, health, self._fetch)
         runner = Runner(app, app[EDGE], shutdown_timeout=5.0)
         try:
             await runner.setup()

@@ -319,7 +319,7 @@ def test_the_timeline_has_the_imports_and_each_model():
     assert parts | {"loading", "warming", "warm swap"} < set(spans)
     assert {f"load {role}" for role in ROLES} < set(spans)
     assert all(0 <= span["start_s"] <= span["end_s"] for span in spans.values())
-    order = ["interpreter", "bind", "import http", "loading", "warming"]
+    order = ["interpreter", "bind", "import runtime", "import http", "import work", "warm swap"]
     assert sorted(order, key=lambda name: spans[name]["start_s"]) == order
     assert spans["loading"]["start_s"] <= spans["load detect"]["start_s"]
     ready = next(step["at_s"] for step in told["steps"] if step["phase"] == "ready")
