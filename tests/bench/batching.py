@@ -120,7 +120,7 @@ def report(ways: list[Way]) -> None:
 
 def urgent(ways: list[Way]) -> None:
     """How long interactive items take, alone and beside 32 clients of the bulk lane."""
-    print("\n| way | interactive alone: p50, p99 ms | beside bulk: p50, p99 ms |\n|---|---|---|")
+    print("\n| way | interactive alone: p50, p99 ms | beside {CLIENTS[-1]} bulk clients: p50, p99 ms |\n|---|---|---|")
     for each in ways:
         told = []
         for crowd in (0, CLIENTS[-1]):
