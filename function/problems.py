@@ -51,6 +51,7 @@ KINDS: dict[str, Kind] = {
         408, "The request body took too long to arrive", "Send smaller files, or send them faster."
     ),
     "body_too_large": Kind(413, "The request body is too large", "Send smaller files."),
+    "object_too_large": Kind(413, "What is behind a URI is too large", "Use a smaller file."),
     "too_many_pixels": Kind(413, "The image has too many pixels", "Scale the image down."),
     "unsupported_media_type": Kind(
         415,
@@ -65,6 +66,14 @@ KINDS: dict[str, Kind] = {
     "bad_value": Kind(422, "A field has a value that is not possible", "See /openapi.json."),
     "unsupported_uri": Kind(
         422, "This kind of URI is not supported", "Send the file itself, or a data: URI."
+    ),
+    "object_not_found": Kind(
+        422, "There is nothing at a URI", "Check the URI; what it led to may have been deleted."
+    ),
+    "object_forbidden": Kind(
+        422,
+        "A URI may not be used",
+        "Use a public https:// address, or one that Ember has been given access to.",
     ),
     "no_face": Kind(
         422, "No face was found", "Use a photo in which the face is visible and upright."
@@ -86,6 +95,9 @@ KINDS: dict[str, Kind] = {
     ),
     "quota_unavailable": Kind(
         503, "Tokens cannot be counted at the moment", "Try again after Retry-After seconds."
+    ),
+    "storage_unavailable": Kind(
+        503, "What is behind a URI cannot be reached", "Try again after Retry-After seconds."
     ),
     "not_ready": Kind(503, "The replica is not ready yet", "Try again after Retry-After seconds."),
     "deadline_exceeded": Kind(

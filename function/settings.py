@@ -14,8 +14,11 @@ from warmup.variables import (
     amount,
     choice,
     file,
+    folders,
     moment,
+    networks,
     part_or_amount,
+    places,
     redis_url,
     seconds,
     secure_url,
@@ -29,6 +32,7 @@ from warmup.variables import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
+    from ipaddress import IPv4Network, IPv6Network
     from pathlib import Path
 
 
@@ -210,6 +214,31 @@ class Settings(WarmupSettings):
         2.0,
         seconds(0.05, 600),
         "The wait in the lane `standard` that leads to the next of `EMBER_DEGRADE`.",
+    )
+    uri_timeout_s: float = variable(
+        30.0,
+        seconds(1, 3600),
+        "How long it may take to get what is behind a URI, with all tries.",
+    )
+    uri_networks: tuple[IPv4Network | IPv6Network, ...] = variable(
+        (),
+        networks(),
+        "Networks that are not public and that `https://` and `http://` URIs may lead to"
+        " nevertheless; all other `http://` URIs, and private addresses, are refused.",
+        shown_default="none",
+    )
+    uri_folders: tuple[Path, ...] = variable(
+        (),
+        folders(),
+        "Folders that `file://` URIs may lead into.",
+        shown_default="none",
+    )
+    uri_buckets: tuple[str, ...] | None = variable(
+        None,
+        places(),
+        "The buckets that `gs://` URIs of requests may name, each with the beginning of a name if"
+        " wanted, like `photos` or `photos/people/`. Ember reads them with its own credentials.",
+        shown_default="every bucket that Ember may read",
     )
     drain_grace_s: float = variable(
         5.0,

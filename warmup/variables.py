@@ -13,6 +13,7 @@ import math
 import re
 from dataclasses import dataclass
 from datetime import datetime
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from urllib.parse import urlsplit
@@ -297,6 +298,39 @@ def folder() -> Reader[Path]:
         return path.absolute()
 
     return Reader(parse, "the path of a folder")
+
+
+def folders() -> Reader[tuple[Path, ...]]:
+    """Folders that exist, with commas between them."""
+
+    def parse(given: str) -> tuple[Path, ...]:
+        found = tuple(Path(each.strip()).expanduser().absolute() for each in given.split(","))
+        if not all(path.is_dir() for path in found):
+            raise ValueError(given)
+        return found
+
+    return Reader(parse, "paths of folders that exist, with commas between them")
+
+
+def networks() -> Reader[tuple[IPv4Network | IPv6Network, ...]]:
+    """Networks of addresses, with commas between them."""
+
+    def parse(given: str) -> tuple[IPv4Network | IPv6Network, ...]:
+        return tuple(ip_network(each.strip()) for each in given.split(","))
+
+    return Reader(parse, "networks like 10.0.0.0/8 or fd00::/8, with commas between them")
+
+
+def places() -> Reader[tuple[str, ...]]:
+    """Buckets, perhaps with a prefix of names, with commas between them."""
+
+    def parse(given: str) -> tuple[str, ...]:
+        found = tuple(each.strip() for each in given.split(","))
+        if not all(re.fullmatch(r"[a-z0-9][a-z0-9._-]{1,221}(/[^,]*)?", each) for each in found):
+            raise ValueError(given)
+        return found
+
+    return Reader(parse, "buckets like photos or photos/people/, with commas between them")
 
 
 def switch() -> Reader[bool]:

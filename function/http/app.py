@@ -14,8 +14,9 @@ from function.http.edge import Edge
 from function.http.probes import Probes
 from function.http.quota import Quotas
 from function.http.static import Static
-from function.http.uris import data_only
+from function.http.uris import Uris
 from function.metrics import Metrics
+from function.storage import storage as storages
 from warmup.phase import Phase
 
 if TYPE_CHECKING:
@@ -27,14 +28,15 @@ EDGE = web.AppKey("edge", Edge)
 METRICS = web.AppKey("metrics", Metrics)
 
 
-def build(settings: Settings, health: Health, fetch: Fetch = data_only) -> web.Application:
+def build(settings: Settings, health: Health, fetch: Fetch | None = None) -> web.Application:
     """Put the application together.
 
     Args:
         settings: the limits of requests.
         health: of the service that finds and swaps, and of its replica, which is repaired when a
             model cannot be loaded.
-        fetch: gets the images that a JSON request names by URI.
+        fetch: gets the images that a JSON request names by URI; None for the storage that the
+            settings describe.
 
     Raises:
         SettingsError: what the settings name for admission cannot be used.
@@ -49,6 +51,8 @@ def build(settings: Settings, health: Health, fetch: Fetch = data_only) -> web.A
     )
     service.on_load_error = replica.repair
     door = Door(parts, settings.request_timeout_s)
+    storage = storages.of(settings)
+    fetch = fetch or Uris(storage, settings.max_body_bytes, settings.uri_buckets)
     limits = Limits(door, settings.max_body_bytes, settings.body_timeout_s)
     calls = Calls(service, replica, limits, fetch)
     quotas = Quotas(limits, fetch)
@@ -75,6 +79,7 @@ def build(settings: Settings, health: Health, fetch: Fetch = data_only) -> web.A
         ]
     )
     app.cleanup_ctx.append(parts.running)
+    app.on_cleanup.append(lambda _: storage.close())
     return app
 
 

@@ -297,8 +297,9 @@ def _body(table: Table, **examples: Schema) -> Schema:
     file = {"type": "string", "format": "binary"}
     uri = {
         "type": "string",
-        "pattern": "^data:[^,]*,",
-        "description": "A data: URI (RFC 2397), base64 or percent-encoded.",
+        "pattern": "^(data:[^,]*,|(https?|gs|file)://)",
+        "description": "A URI: data: (RFC 2397, base64 or percent-encoded), https:, gs:, or"
+        " what else the server allows.",
     }
     return {
         "required": True,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from ipaddress import ip_network
+
 import pytest
 
 from function.admission.keys import new
@@ -16,7 +18,7 @@ from .raw import connection, head, read_answer
 def strict():
     """A server with narrow limits and a broken `Fetch`."""
 
-    async def broken(uri, field):
+    async def broken(uri, field, take):
         raise RuntimeError("a secret of the inside")
 
     limits = {"max_body_bytes": 200_000, "max_pixels": 320_000, "body_timeout_s": 0.3}
@@ -73,6 +75,17 @@ def issuerless():
         yield server
 
 
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A server that reads files from a folder, and addresses of this machine."""
+    path = tmp_path_factory.mktemp("photos")
+    (path / "large.jpg").write_bytes(bytes(2000))
+    here = {"uri_folders": (path,), "uri_networks": (ip_network("127.0.0.0/8"),)}
+    with Live(**here, uri_timeout_s=1.0, max_body_bytes=1024) as server:
+        server.folder = path
+        yield server
+
+
 def swap(*parts, **headers):
     return lambda servers: servers["live"].form("/v1/swap", *parts, **headers)
 
@@ -115,7 +128,19 @@ PRODUCERS = {
     "missing_field": swap(SOURCE),
     "bad_value": swap(SOURCE, TARGET, ("quality", "101")),
     "unsupported_uri": lambda servers: servers["live"].json(
-        "/v1/faces", {"image": "gs://bucket/photo.jpg"}
+        "/v1/faces", {"image": "ftp://bucket/photo.jpg"}
+    ),
+    "object_not_found": lambda servers: servers["folder"].json(
+        "/v1/faces", {"image": f"{servers['folder'].folder.as_uri()}/nothing.jpg"}
+    ),
+    "object_forbidden": lambda servers: servers["live"].json(
+        "/v1/faces", {"image": "https://127.0.0.1/photo.jpg"}
+    ),
+    "object_too_large": lambda servers: servers["folder"].json(
+        "/v1/faces", {"image": f"{servers['folder'].folder.as_uri()}/large.jpg"}
+    ),
+    "storage_unavailable": lambda servers: servers["folder"].json(
+        "/v1/faces", {"image": "https://127.0.0.1:9/photo.jpg"}
     ),
     "no_face": swap(SOURCE, ("target", NOBODY)),
     "no_such_face": swap(SOURCE, TARGET, ("faces", "index:1")),
@@ -160,11 +185,11 @@ HEADERS = {
 
 @pytest.mark.parametrize("code", KINDS)
 def test_every_code_is_answered_as_a_problem(
-    code, live, strict, cold, narrow, guarded, issuerless, storeless, keys
+    code, live, strict, cold, narrow, guarded, issuerless, storeless, keys, folder
 ):
     servers = {"live": live, "strict": strict, "cold": cold, "narrow": narrow}
     servers |= {"guarded": guarded, "issuerless": issuerless}
-    servers |= {"storeless": storeless, "keys": keys}
+    servers |= {"storeless": storeless, "keys": keys, "folder": folder}
     answer = PRODUCERS[code](servers)
     members = answer.problem(code, KINDS[code].status)
     request_id = answer.headers["Ember-Request-Id"]
