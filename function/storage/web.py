@@ -138,6 +138,8 @@ class Web:
         except aiohttp.ClientConnectorError as error:
             if isinstance(error.os_error, NotAllowedError):
                 raise forbidden(_why(url)) from None
+            if isinstance(error, aiohttp.ClientConnectorDNSError) and _unknown(error.os_error):
+                raise not_found(f"There is no host {url.host}.") from None
             raise TransientError(f"no connection to {url.host}") from error
         except (aiohttp.InvalidURL, aiohttp.NonHttpUrlClientError):
             raise Problem("bad_value", "The URI is malformed.") from None
@@ -204,6 +206,11 @@ def _next(response: aiohttp.ClientResponse) -> URL:
     ):
         raise forbidden("The URI leads to a redirect to something that is not https://.")
     return _url(str(url))
+
+
+def _unknown(error: OSError) -> bool:
+    """Whether a name is known not to exist, rather than not known for now."""
+    return isinstance(error, socket.gaierror) and error.errno == socket.EAI_NONAME
 
 
 def _why(url: URL) -> str:

@@ -242,6 +242,21 @@ async def test_what_is_malformed_is_a_bad_value(here, uri):
 
 
 @pytest.mark.parametrize(
+    ("number", "code"),
+    [(socket.EAI_NONAME, "object_not_found"), (socket.EAI_AGAIN, "storage_unavailable")],
+)
+async def test_a_name_that_does_not_exist_is_told_from_one_that_is_not_known_now(
+    storage, number, code
+):
+    class Failing(Names):
+        async def resolve(self, *_, **__):
+            raise socket.gaierror(number, "no")
+
+    async with refused(code):
+        await storage(resolver=Failing(), timeout_s=1).read("https://no.test/x", LIMIT)
+
+
+@pytest.mark.parametrize(
     ("status", "code"),
     [
         (400, "object_not_found"),
