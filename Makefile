@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 BENCH := .venv-bench
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test test-fast services lint format docs bench bench-swap bench-memory bench-prefetch bench-cold lock clean
+.PHONY: help install run test test-fast services lint format docs bench bench-swap bench-memory bench-prefetch bench-overhead bench-cold lock clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -65,7 +65,7 @@ docs: $(VENV)/.dev ## write the generated tables of docs/
 
 # --- measurements -------------------------------------------------------------------------------
 
-bench: bench-swap bench-memory bench-prefetch ## every benchmark
+bench: bench-swap bench-memory bench-prefetch bench-overhead ## every benchmark
 
 bench-swap: $(VENV)/.dev ## time of a swap against the bare model runs; 1 and 8 clients
 	$(BIN)/python -m tests.bench.swap
@@ -75,6 +75,9 @@ bench-memory: $(VENV)/.dev ## resident memory over 300 swaps of mixed sizes
 
 bench-prefetch: $(VENV)/.dev ## getting models against cp + sha256sum and against one stream
 	$(BIN)/python -m tests.bench.prefetch
+
+bench-overhead: $(VENV)/.dev ## a call that does nothing, through all of admission, against bare aiohttp
+	$(BIN)/python -m tests.bench.overhead $(ARGS)
 
 $(BENCH)/.done: tests/bench/cold/requirements.lock
 	@echo "Installing what Ember is compared with into $(BENCH); this is done once."

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 request_id: ContextVar[str | None] = ContextVar("request_id", default=None)
 """The request that the running task works for; it is part of every line that the task logs."""
 
+trace_id: ContextVar[str | None] = ContextVar("trace_id", default=None)
+"""The trace (W3C Trace Context) that the running task works for, likewise."""
+
 
 def setup(format: str = "auto", level: str = "info", stream: TextIO | None = None) -> None:  # noqa: A002
     """Send all logs, also those of libraries and Python's warnings, to one place in one format.
@@ -29,6 +32,9 @@ def setup(format: str = "auto", level: str = "info", stream: TextIO | None = Non
         level: the least important level that is written.
         stream: where to; None for standard error.
     """
+    # What no line shows need not be found out for each of them (logging's own advice).
+    logging._srcfile = None  # noqa: SLF001
+    logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
     stream = stream or sys.stderr
     terminal = stream.isatty()
     handler = logging.StreamHandler(stream)
@@ -51,11 +57,10 @@ class JsonLines(logging.Formatter):
             "message": record.getMessage(),
             "logger": record.name,
         }
-        if current := request_id.get():
-            event["request_id"] = current
+        event |= _whose()
         if record.exc_info:
             event["error"] = self.formatException(record.exc_info)
-        return json.dumps({**event, **_extra(record), **event}, default=str)
+        return _JSON.encode({**event, **_extra(record), **event})
 
 
 class Readable(logging.Formatter):
@@ -77,8 +82,7 @@ class Readable(logging.Formatter):
         level = self._paint(f"{record.levelname.lower():<7}", self._COLOURS.get(record.levelno, 36))
         time = self._paint(_moment(record).astimezone().strftime("%H:%M:%S.%f")[:-3], 2)
         facts = _extra(record)
-        if current := request_id.get():
-            facts["request_id"] = current
+        facts |= _whose()
         rest = " ".join(f"{key}={_plain(str(value))}" for key, value in facts.items())
         line = f"{time} {level} {_plain(record.getMessage())}"
         line += f"  {self._paint(rest, 2)}" if rest else ""
@@ -88,12 +92,19 @@ class Readable(logging.Formatter):
         return f"\x1b[{code}m{words}\x1b[0m" if self._colour else words
 
 
+_JSON = json.JSONEncoder(default=str)
 _OWN = {*logging.makeLogRecord({}).__dict__, "message", "asctime"}
 
 
 def _extra(record: logging.LogRecord) -> dict[str, Any]:
     """The fields that the caller put into `extra`."""
     return {key: value for key, value in record.__dict__.items() if key not in _OWN}
+
+
+def _whose() -> dict[str, str]:
+    """What the running task works for."""
+    found = {"request_id": request_id.get(), "trace_id": trace_id.get()}
+    return {name: value for name, value in found.items() if value}
 
 
 def _moment(record: logging.LogRecord) -> datetime:

@@ -9,12 +9,13 @@ import math
 import statistics
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 from function.admission.ladder import Rung
 from function.admission.quota import Event
+from function.events.outcome import Kind
 from function.runtime import memory
 from function.turn import Lane
 from warmup.phase import Phase
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
     from function.admission.queue import Queue
     from function.admission.setup import Parts
+    from function.events.outcome import Outcome
     from function.service import Service
     from warmup.replica import Replica
 
@@ -31,6 +33,9 @@ _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0, 2.0, 5.0, 
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH"})
 _SWAP = "/v1/swap"
 _AFTER_FIRST = 50
+
+
+M = TypeVar("M", Counter, Histogram)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +109,12 @@ class Metrics:
             "ember_quota_tokens", "How many tokens that was about.", "event"
         )
         parts.quota.listeners.append(self._on_tokens)
+        kinds = ", ".join(f"`{each}`: {each.meaning}" for each in Kind)
+        self._events = self._counter(
+            "ember_events",
+            f"Events that were delivered, by what became of them. {kinds}.",
+            "outcome",
+        )
         self._value(
             "ember_quota_store_down",
             "1 while the store of the quotas counts as down.",
@@ -190,9 +201,9 @@ class Metrics:
     def beat(self, seconds: float | None) -> None:
         """Count one heartbeat; None stands for one that failed."""
         if seconds is None:
-            self._heartbeat_failures.inc()
+            self._heartbeat_failures.labels().inc()
         else:
-            self._heartbeat_seconds.observe(seconds)
+            self._heartbeat_seconds.labels().observe(seconds)
 
     def text(self) -> bytes:
         """Everything in the text format of Prometheus."""
@@ -202,15 +213,19 @@ class Metrics:
         self._quota_events.labels(event).inc()
         self._quota_tokens.labels(event).inc(tokens)
 
+    def on_event(self, outcome: Outcome) -> None:
+        """Count one event."""
+        self._events.labels(outcome.kind).inc()
+
     def _first_ratio(self) -> float:
         if len(self._swaps) < 2:
             return math.nan
         first, *rest = self._swaps
         return first / statistics.median(rest)
 
-    def _counter(self, name: str, doc: str, *labels: str) -> Counter:
+    def _counter(self, name: str, doc: str, *labels: str) -> _Children[Counter]:
         self.described.append(Described(f"{name}_total", "counter", labels, doc))
-        return Counter(name, doc, labels, registry=self._registry)
+        return _Children(Counter(name, doc, labels, registry=self._registry))
 
     def _gauge(self, name: str, doc: str, *labels: str) -> Gauge:
         self.described.append(Described(name, "gauge", labels, doc))
@@ -220,9 +235,29 @@ class Metrics:
         """A gauge without labels that is read at the moment of a scrape."""
         self._gauge(name, doc).set_function(lambda: float(read()))
 
-    def _histogram(self, name: str, doc: str, *labels: str) -> Histogram:
+    def _histogram(self, name: str, doc: str, *labels: str) -> _Children[Histogram]:
         self.described.append(Described(name, "histogram", labels, doc))
-        return Histogram(name, doc, labels, buckets=_SECONDS, registry=self._registry)
+        made = Histogram(name, doc, labels, buckets=_SECONDS, registry=self._registry)
+        return _Children(made)
+
+
+class _Children(Generic[M]):
+    """The children of a metric by their labels' values, found faster than by the library.
+
+    Args:
+        metric: with labels, or without any.
+    """
+
+    def __init__(self, metric: M) -> None:
+        self._metric: M = metric
+        self._made: dict[tuple[object, ...], M] = {}
+
+    def labels(self, *values: object) -> M:
+        """The child with these values."""
+        if (child := self._made.get(values)) is None:
+            child = self._metric.labels(*values) if values else self._metric
+            self._made[values] = child
+        return child
 
 
 def _in_flight(queue: Queue, lane: Lane) -> float:
@@ -230,7 +265,7 @@ def _in_flight(queue: Queue, lane: Lane) -> float:
 
 
 def _wait_s(queue: Queue, lane: Lane) -> float:
-    return queue.load.wait_s(lane)
+    return queue.wait_s(lane)
 
 
 def _on(parts: Parts, rung: Rung) -> float:

@@ -13,6 +13,7 @@ from warmup.settings import WarmupSettings
 from warmup.variables import (
     amount,
     choice,
+    extensions,
     file,
     folders,
     moment,
@@ -25,6 +26,7 @@ from warmup.variables import (
     switch,
     text,
     variable,
+    web_url,
     whole,
     words,
 )
@@ -215,6 +217,11 @@ class Settings(WarmupSettings):
         seconds(0.05, 600),
         "The wait in the lane `standard` that leads to the next of `EMBER_DEGRADE`.",
     )
+    answer_timeout_s: float = variable(
+        60.0,
+        seconds(0.1, 3600),
+        "How long a client may take to receive an answer.",
+    )
     uri_timeout_s: float = variable(
         30.0,
         seconds(1, 3600),
@@ -239,6 +246,37 @@ class Settings(WarmupSettings):
         "The buckets that `gs://` URIs of requests may name, each with the beginning of a name if"
         " wanted, like `photos` or `photos/people/`. Ember reads them with its own credentials.",
         shown_default="every bucket that Ember may read",
+    )
+    events: Path | None = variable(
+        None,
+        file(),
+        "The TOML file that says what is done with uploads that `POST /` tells of.",
+        shown_default="none: no events are taken in",
+    )
+    event_ack_s: float = variable(
+        8.0,
+        seconds(0.1, 3600),
+        "After how long an event is answered that is not done yet. It has to be shorter than the"
+        " timeout of whoever delivers it, which is 10 seconds for Pub/Sub.",
+    )
+    event_lease_s: float = variable(
+        30.0,
+        seconds(1, 3600),
+        "After how long without a sign of life another replica takes an event over.",
+    )
+    event_sink: str | None = variable(
+        None,
+        web_url(),
+        "Where result events go.",
+        shown_default="none: they are the answer",
+        fallback="K_SINK",
+    )
+    event_overrides: tuple[tuple[str, str], ...] = variable(
+        (),
+        extensions(),
+        "Attributes that result events get.",
+        shown_default="none",
+        fallback="K_CE_OVERRIDES",
     )
     drain_grace_s: float = variable(
         5.0,

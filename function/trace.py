@@ -3,12 +3,7 @@
 from __future__ import annotations
 
 import time
-from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,15 +22,13 @@ class Trace:
     began: float = field(default_factory=time.perf_counter)
     spans: list[Span] = field(default_factory=list)
 
-    @contextmanager
-    def span(self, stage: str) -> Iterator[None]:
-        """Measure the body as one span of `stage`."""
-        start = time.perf_counter()
-        try:
-            yield
-        finally:
-            end = time.perf_counter()
-            self.spans.append(Span(stage, (start - self.began) * 1e3, (end - start) * 1e3))
+    def span(self, stage: str) -> _Running:
+        """Measure the body of `with` as one span of `stage`."""
+        return _Running(self, stage)
+
+    def of(self, *stages: str) -> float:
+        """Milliseconds in these stages."""
+        return sum(span.ms for span in self.spans if span.stage in stages)
 
     def totals(self) -> dict[str, float]:
         """Milliseconds per stage, in the order in which the stages first ended."""
@@ -43,3 +36,20 @@ class Trace:
         for span in self.spans:
             totals[span.stage] = totals.get(span.stage, 0.0) + span.ms
         return totals
+
+
+class _Running:
+    """A span that has not ended."""
+
+    __slots__ = ("_stage", "_start", "_trace")
+
+    def __init__(self, trace: Trace, stage: str) -> None:
+        self._trace, self._stage = trace, stage
+
+    def __enter__(self) -> None:
+        self._start = time.perf_counter()
+
+    def __exit__(self, *_: object) -> None:
+        end, began = time.perf_counter(), self._trace.began
+        span = Span(self._stage, (self._start - began) * 1e3, (end - self._start) * 1e3)
+        self._trace.spans.append(span)

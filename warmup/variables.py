@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import json
 import math
 import re
 from dataclasses import dataclass
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
 T = TypeVar("T")
+
+_EXTENSION = re.compile("[a-z0-9]{1,40}")
 
 PREFIX = "EMBER_"
 HIDDEN = "***"
@@ -261,6 +264,31 @@ def secure_url() -> Reader[str]:
         return given
 
     return Reader(parse, "an https:// address; http:// only of this machine")
+
+
+def web_url() -> Reader[str]:
+    """Any http or https address."""
+
+    def parse(given: str) -> str:
+        parts = urlsplit(given)
+        if parts.scheme not in {"http", "https"} or not parts.hostname or parts.port == 0:
+            raise ValueError(given)
+        return given
+
+    return Reader(parse, "an http:// or https:// address")
+
+
+def extensions() -> Reader[tuple[tuple[str, str], ...]]:
+    """Attributes of CloudEvents in the form of K_CE_OVERRIDES."""
+
+    def parse(given: str) -> tuple[tuple[str, str], ...]:
+        value = json.loads(given)
+        found = value.get("extensions") or {} if isinstance(value, dict) else None
+        if not isinstance(found, dict) or not all(map(_EXTENSION.fullmatch, found)):
+            raise ValueError(given)
+        return tuple((name, str(each)) for name, each in found.items())
+
+    return Reader(parse, 'JSON like {"extensions": {"team": "photos"}}')
 
 
 def redis_url() -> Reader[str]:

@@ -95,18 +95,18 @@ class Ladder:
         enter_s: float,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._rungs, self._enter_s, self._clock = rungs, enter_s, clock
+        self.rungs, self._enter_s, self._clock = rungs, enter_s, clock
         self._height = Height()
 
     @property
     def taken(self) -> tuple[Rung, ...]:
         """The rungs that were taken when somebody last looked."""
-        return self._rungs[: self._height.rungs]
+        return self.rungs[: self._height.rungs]
 
     def look(self, wait_s: float) -> tuple[Rung, ...]:
         """The rungs that are taken, now that a request would wait so long."""
-        if self._rungs:
+        if self.rungs:
             self._height = decide(
-                self._height, self._clock(), wait_s, rungs=len(self._rungs), enter_s=self._enter_s
+                self._height, self._clock(), wait_s, rungs=len(self.rungs), enter_s=self._enter_s
             )
         return self.taken

@@ -10,14 +10,13 @@ from __future__ import annotations
 import math
 import statistics
 from collections import Counter, deque
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from function.turn import Lane
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Mapping
 
 _RECENT = 32
 _LANES = tuple(Lane)
@@ -103,34 +102,42 @@ class Queue:
         self._places = places
         self.limit = limit
         self._in_flight: Counter[Lane] = Counter()
+        self._total = 0
         self._recent: deque[float] = deque(maxlen=_RECENT)
-        self._hold_s: float | None = None
-        self._long_s = 0.0
 
     @property
     def load(self) -> Load:
         """What a new request finds now."""
-        return Load(self._in_flight, self._places(), self._hold_s, self._long_s)
+        recent = sorted(self._recent)
+        if not recent:
+            return Load(self._in_flight, self._places())
+        mean, long = statistics.fmean(recent), recent[len(recent) * 9 // 10]
+        return Load(self._in_flight, self._places(), mean, long)
 
     def in_flight(self, lane: Lane) -> int:
         """Requests of one lane that wait or hold a place."""
         return self._in_flight[lane]
 
+    def wait_s(self, lane: Lane) -> float:
+        """Seconds until a new request of this lane has a place."""
+        return self.load.wait_s(lane) if self._total >= self._places() else 0.0
+
     def refusal(self, lane: Lane, left_s: float = math.inf) -> Refusal | None:
         """See `decide`."""
+        if self._total < self._places():
+            return None  # as `decide` would say; most requests come here
         return decide(self.load, lane, limit=self.limit, left_s=left_s)
 
-    @contextmanager
-    def enter(self, lane: Lane) -> Iterator[None]:
-        """Be in flight while the body runs."""
+    def enter(self, lane: Lane) -> None:
+        """One more is in flight."""
         self._in_flight[lane] += 1
-        try:
-            yield
-        finally:
-            self._in_flight[lane] -= 1
+        self._total += 1
+
+    def leave(self, lane: Lane) -> None:
+        """One less is."""
+        self._in_flight[lane] -= 1
+        self._total -= 1
 
     def learn(self, hold_s: float) -> None:
         """Remember how long one request has held its place."""
         self._recent.append(hold_s)
-        self._hold_s = statistics.fmean(self._recent)
-        self._long_s = sorted(self._recent)[len(self._recent) * 9 // 10]

@@ -111,14 +111,16 @@ class Quota:
         Raises:
             Problem: `quota_unavailable`.
         """
-        asked = asyncio.ensure_future(
-            self._ask(lambda: self._store.take(subject, allowance, tokens))
-        )
-        try:
-            answer = await asyncio.shield(asked)
-        except asyncio.CancelledError:
-            self._later(self._undo(subject, asked))
-            raise
+        question = self._ask(lambda: self._store.take(subject, allowance, tokens))
+        if self._store.instant:
+            answer = await question  # there is no meanwhile
+        else:
+            asked = asyncio.ensure_future(question)
+            try:
+                answer = await asyncio.shield(asked)
+            except asyncio.CancelledError:
+                self._later(self._undo(subject, asked))
+                raise
         if answer is None:
             self._tell(Event.UNDECIDED, tokens)
             if self._fail_open:

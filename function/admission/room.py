@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
-from typing import TYPE_CHECKING
-
 from function.turn import Lane
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 
 class NoRoomError(Exception):
@@ -30,26 +24,41 @@ class Room:
         self._for_bulk = max(size // 2, one)
         self._held = self._held_by_bulk = 0
 
-    @contextmanager
-    def body(self, lane: Lane) -> Iterator[Callable[[int], None]]:
-        """Give a function that takes so many more bytes for one request's body.
+    def body(self, lane: Lane) -> Body:
+        """Room for one more body, of which nothing is taken yet."""
+        return Body(self, bulk=lane is Lane.BULK)
 
-        All are given back at the end. What is given raises `NoRoomError`.
+    def take(self, size: int, *, bulk: bool) -> None:
+        """Take so many bytes; a negative number gives them back.
+
+        Raises:
+            NoRoomError: there is no room for them; nothing was taken.
         """
-        taken = 0
-        bulk = lane is Lane.BULK
+        crowded = bulk and self._held_by_bulk + size > self._for_bulk
+        if size > 0 and (crowded or self._held + size > self.size):
+            raise NoRoomError
+        self._held += size
+        self._held_by_bulk += size * bulk
 
-        def take(size: int) -> None:
-            nonlocal taken
-            crowded = bulk and self._held_by_bulk + size > self._for_bulk
-            if crowded or self._held + size > self.size:
-                raise NoRoomError
-            self._held += size
-            self._held_by_bulk += size * bulk
-            taken += size
 
-        try:
-            yield take
-        finally:
-            self._held -= taken
-            self._held_by_bulk -= taken * bulk
+class Body:
+    """What one body takes of a room."""
+
+    __slots__ = ("_bulk", "_room", "_taken")
+
+    def __init__(self, room: Room, *, bulk: bool) -> None:
+        self._room, self._bulk, self._taken = room, bulk, 0
+
+    def take(self, size: int) -> None:
+        """Take so many more bytes.
+
+        Raises:
+            NoRoomError: there is no room for them.
+        """
+        self._room.take(size, bulk=self._bulk)
+        self._taken += size
+
+    def release(self) -> None:
+        """Give all of them back."""
+        self._room.take(-self._taken, bulk=self._bulk)
+        self._taken = 0

@@ -46,7 +46,9 @@ class Parts:
 
     def look(self) -> tuple[Rung, ...]:
         """What is done less well, as long as the queue is now."""
-        return self.ladder.look(self.queue.load.wait_s(Lane.STANDARD))
+        if not self.ladder.rungs:
+            return ()
+        return self.ladder.look(self.queue.wait_s(Lane.STANDARD))
 
     async def running(self, _: object) -> AsyncIterator[None]:
         """Ask other services before the first request does; at the end, leave them."""

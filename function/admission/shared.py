@@ -38,6 +38,8 @@ class Shared:
         ValueError: it is no such address.
     """
 
+    instant = False
+
     def __init__(self, url: str, timeout_s: float) -> None:
         self._timeout_s = timeout_s
         # A connection that breaks is no reason to try again: what was asked may have been done.

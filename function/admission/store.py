@@ -37,7 +37,13 @@ class Granted:
 
 
 class Store(Protocol):
-    """Keeps accounts by subject. Every call may raise what its service raises."""
+    """Keeps accounts by subject. Every call may raise what its service raises.
+
+    Attributes:
+        instant: whether it answers without ever waiting.
+    """
+
+    instant: bool
 
     async def take(self, subject: str, allowance: Allowance, tokens: int) -> tuple[Debit, int]:
         """See `account.take`; also the time of the store's clock, in milliseconds."""
@@ -66,6 +72,8 @@ class Memory:
     Args:
         clock: milliseconds.
     """
+
+    instant = True
 
     def __init__(self, clock: Callable[[], int] = lambda: time.monotonic_ns() // 1_000_000) -> None:
         self._clock = clock

@@ -78,11 +78,6 @@ class Left:
 class Ledger(Protocol):
     """Remembers events. Every call may raise `LedgerError`."""
 
-    @property
-    def durable(self) -> bool:
-        """Whether what it knows outlives this process."""
-        ...
-
     async def claim(self, keys: Keys, event: str, lease_s: float) -> Claim:
         """Ask to work on an event; the text of it is kept until it is finished."""
         ...
@@ -133,8 +128,6 @@ class Memory:
     Args:
         clock: seconds.
     """
-
-    durable = False
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock

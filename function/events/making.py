@@ -7,13 +7,14 @@ upload of the same name, by a precondition on the generation that was seen.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Protocol
 
 from function.events.rules import MARK, options_of
 from function.orders import SwapOrder, Upload
 from function.problems import Problem
+from function.storage import names
 from function.storage.place import ChangedError
 
 if TYPE_CHECKING:
@@ -98,8 +99,6 @@ class Making:
         Raises:
             Problem: `storage_unavailable`, `object_forbidden`.
         """
-        from dataclasses import replace
-
         if notice.store != "gs" or (notice.metadata is not None and notice.version):
             return notice
         facts = await self.storage.stat(_plain(notice))
@@ -224,9 +223,7 @@ class Making:
 
 
 def _order(sources: tuple[Upload, ...], target: Upload, options: Options) -> SwapOrder:
-    return SwapOrder(
-        sources, target, options.faces, format=options.format, quality=options.quality
-    )
+    return SwapOrder(sources, target, options.faces, format=options.format, quality=options.quality)
 
 
 def _told(
@@ -252,7 +249,5 @@ def _told(
 
 
 def _plain(notice: Notice) -> str:
-    from function.storage import names
-
     generation = int(notice.version) if notice.version.isdigit() else None
     return names.uri(notice.bucket, notice.name, generation)

@@ -96,7 +96,7 @@ def _pushed(message: Mapping[str, Any]) -> Notice | str:
         return (
             f"the message is about {str(what)[:60]}" if what else "the message is about no object"
         )
-    generation = {"generation": attributes.get("objectGeneration")} | data
+    generation = {"generation": attributes.get("objectGeneration"), **data}
     bucket = _text(attributes, "bucketId") or _text(data, "bucket")
     name = _text(attributes, "objectId") or _text(data, "name")
     return _google(bucket, name, generation)

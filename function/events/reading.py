@@ -8,9 +8,7 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from function.events.rules import PLACES, Options, Rule, Rules, fixed
-from function.faces.select import Selection, Way
-from function.images.formats import FORMATS
+from function.events.rules import PLACES, Rule, Rules, fixed, options_of
 from function.problems import Problem
 from warmup.variables import SettingsError
 
@@ -99,26 +97,6 @@ def _rule(found: Mapping[str, Any], place: str, sources: Mapping[str, object]) -
         sidecar=texts["sidecar"],
         options=options,
     )
-
-
-def options_of(found: Mapping[str, Any], default: Options | None = None) -> Options:
-    """The options that a rule or a sidecar names.
-
-    Raises:
-        Problem: `bad_value`.
-    """
-    default = default or Options()
-    faces = default.faces
-    if found.get("faces"):
-        faces = Selection.parse(str(found["faces"]))
-    kind, quality = found.get("format", default.format), found.get("quality", default.quality)
-    if faces.way is Way.LIKE:
-        raise Problem("bad_value", "`faces` cannot be like here.")
-    if kind is not None and kind not in FORMATS:
-        raise Problem("bad_value", f"`format` is one of {', '.join(FORMATS)}.")
-    if quality is not None and (type(quality) is not int or not 1 <= quality <= 100):
-        raise Problem("bad_value", "`quality` is a whole number from 1 to 100.")
-    return Options(faces, kind, quality)
 
 
 def _check_templates(output: str, sidecar: str, where: str) -> None:

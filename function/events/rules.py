@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 
-from function.faces.select import Selection
+from function.faces.select import Selection, Way
+from function.images.formats import FORMATS
 from function.problems import Problem
 from function.storage import names
 
@@ -142,6 +143,10 @@ class Rules:
         """The rule that counts."""
         return next((each.rule for each in self.verdicts(notice) if not each.refusal), None)
 
+    def knows(self, bucket: str) -> bool:
+        """Whether any rule is about a bucket."""
+        return any(fnmatchcase(bucket, rule.bucket) for rule in self.rules)
+
     def own(self, notice: Notice) -> str | None:
         """Why an object is an output of ours rather than an upload; None when it is an upload."""
         if notice.metadata and MARK in notice.metadata:
@@ -182,3 +187,23 @@ def _values(rule: Rule, notice: Notice) -> dict[str, str]:
 
 def _generation(notice: Notice) -> int | None:
     return int(notice.version) if notice.version.isdigit() else None
+
+
+def options_of(found: Mapping[str, Any], default: Options | None = None) -> Options:
+    """The options that a rule or a sidecar names.
+
+    Raises:
+        Problem: `bad_value`.
+    """
+    default = default or Options()
+    faces = default.faces
+    if found.get("faces"):
+        faces = Selection.parse(str(found["faces"]))
+    kind, quality = found.get("format", default.format), found.get("quality", default.quality)
+    if faces.way is Way.LIKE:
+        raise Problem("bad_value", "`faces` cannot be like here.")
+    if kind is not None and kind not in FORMATS:
+        raise Problem("bad_value", f"`format` is one of {', '.join(FORMATS)}.")
+    if quality is not None and (type(quality) is not int or not 1 <= quality <= 100):
+        raise Problem("bad_value", "`quality` is a whole number from 1 to 100.")
+    return Options(faces, kind, quality)

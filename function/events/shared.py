@@ -31,8 +31,6 @@ class Shared:
         ValueError: it is no such address.
     """
 
-    durable = True
-
     def __init__(self, url: str, timeout_s: float) -> None:
         self._timeout_s = timeout_s
         # A connection that breaks is no reason to try again: what was asked may have been done.

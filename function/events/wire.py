@@ -157,5 +157,5 @@ def _decoded(text: object, name: str) -> bytes:
         raise _bad(f"`{name}` is not base64.", attribute=name) from None
 
 
-def _bad(detail: str, **extra: str) -> Problem:
+def _bad(detail: str, **extra: Any) -> Problem:
     return Problem("bad_event", detail, **extra)

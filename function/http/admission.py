@@ -9,7 +9,6 @@ import asyncio
 import math
 import re
 import time
-from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -23,7 +22,9 @@ from function.problems import Problem
 from function.turn import Lane, Turn, current
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator
+    from collections.abc import Callable
+    from types import TracebackType
+    from typing import Self
 
     from aiohttp.web import Request
 
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from function.admission.policy import Job, Tier
     from function.admission.quota import Standing
     from function.admission.setup import Parts
-    from function.http.edge import Exchange
 
 LANE = "Ember-Lane"
 TIMEOUT = "Request-Timeout"
@@ -51,37 +51,14 @@ class Door:
     parts: Parts
     timeout_s: float
 
-    @asynccontextmanager
-    async def visit(self, request: Request, *, waits: bool = True) -> AsyncIterator[Visit]:
-        """Let a request in while the body runs, no longer than to its deadline.
+    def visit(self, request: Request, *, waits: bool = True) -> Visit:
+        """Let a request in while the body of `async with` runs; see `Visit`.
 
         Args:
             request: the request.
             waits: whether it will wait for a place.
-
-        Raises:
-            Problem: `bad_request` for headers that say nothing; what `identify` raises; `forbidden`
-                for a lane that is not the caller's; `overloaded`; `deadline_exceeded`.
         """
-        began = time.monotonic()
-        visitor = await self.identify(request)
-        wished_s = _wished_s(request)
-        allowed_s = min(wished_s, self.timeout_s)
-        turn = Turn(_lane(request, visitor), began + allowed_s)
-        visit = Visit(self, visitor, turn, exchange_of(request))
-        if waits:
-            visit.check()  # once more when the body is there, but why send it in vain
-        before = current.set(turn)
-        try:
-            async with asyncio.timeout(turn.deadline - time.monotonic()) as clock:
-                yield visit
-        except TimeoutError:
-            if not clock.expired():
-                raise
-            raise _late(allowed_s, asked=wished_s <= self.timeout_s) from None
-        finally:
-            turn.gone = True
-            current.reset(before)
+        return Visit(self, request, waits=waits)
 
     async def identify(self, request: Request) -> Visitor:
         """Who sends a request.
@@ -102,24 +79,26 @@ class Door:
             raise _unauthenticated(str(rejected), error="invalid_token") from None
         return Visitor(caller.subject, *caller.within(policy))
 
-    @contextmanager
-    def body(self) -> Iterator[Callable[[int], None]]:
-        """See `Room.body`; what is given raises `Problem` `overloaded`."""
+    def body(self) -> tuple[Callable[[int], None], Callable[[], None]]:
+        """Two functions: one takes so many more bytes for a body, the other gives all of them back.
+
+        The first one raises `Problem` `overloaded`.
+        """
         lane = current.get().lane
-        with self.parts.room.body(lane) as take:
+        held = self.parts.room.body(lane)
 
-            def take_or_refuse(size: int) -> None:
-                try:
-                    take(size)
-                except NoRoomError:
-                    raise _overloaded(
-                        "The bodies of the requests at hand leave no room for another.",
-                        self.parts.queue.load.wait_s(lane),
-                        limit=self.parts.room.size,
-                        setting="EMBER_MAX_BODIES_BYTES",
-                    ) from None
+        def take(size: int) -> None:
+            try:
+                held.take(size)
+            except NoRoomError:
+                raise _overloaded(
+                    "The bodies of the requests at hand leave no room for another.",
+                    self.parts.queue.wait_s(lane),
+                    limit=self.parts.room.size,
+                    setting="EMBER_MAX_BODIES_BYTES",
+                ) from None
 
-            yield take_or_refuse
+        return take, held.release
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,14 +115,51 @@ class Visitor:
         return None if self.subject is None else self.tier.allowance
 
 
-@dataclass(frozen=True, slots=True)
 class Visit:
-    """One request that was let in."""
+    """One request, let in while the body of `async with` runs, and no longer than to its deadline.
 
-    door: Door
-    visitor: Visitor
-    turn: Turn
-    exchange: Exchange
+    Entering and leaving it raise `Problem`: `bad_request` for headers that say nothing, what
+    `Door.identify` raises, `forbidden` for a lane that is not the caller's, `overloaded`, and
+    `deadline_exceeded`.
+
+    Attributes:
+        door: where it came in.
+        visitor: who sends it.
+        turn: its lane and its deadline.
+        exchange: what is known about it.
+    """
+
+    __slots__ = ("_before", "_clock", "_request", "_waits", "door", "exchange", "turn", "visitor")
+
+    def __init__(self, door: Door, request: Request, *, waits: bool) -> None:
+        self.door, self._request, self._waits = door, request, waits
+
+    async def __aenter__(self) -> Self:
+        began = time.monotonic()
+        request, door = self._request, self.door
+        self.exchange = exchange_of(request)
+        self.visitor = await door.identify(request)
+        allowed_s = min(_wished_s(request), door.timeout_s)
+        self.turn = Turn(_lane(request, self.visitor), began + allowed_s)
+        if self._waits:
+            self.check()  # once more when the body is there, but why send it in vain
+        self._clock = asyncio.timeout(self.turn.deadline - time.monotonic())
+        await self._clock.__aenter__()
+        self._before = current.set(self.turn)
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        where: TracebackType | None,
+    ) -> None:
+        self.turn.gone = True
+        current.reset(self._before)
+        try:
+            await self._clock.__aexit__(kind, error, where)
+        except TimeoutError:
+            raise _late(_wished_s(self._request), self.door.timeout_s) from None
 
     def check(self) -> None:
         """See that the request may wait for a place, and can have one in time.
@@ -173,40 +189,21 @@ class Visit:
         """Whether the visitor's tokens are counted."""
         return self.visitor.allowance is not None
 
-    @asynccontextmanager
-    async def work(self, job: Job | None) -> AsyncIterator[None]:
+    def work(self, job: Job | None) -> _Work:
         """Take the job's price, and let the body, a call of the service, wait for a place.
 
         How long it held it is learned. The price is given back when it ends without having had one.
+        Entering raises `Problem`: `overloaded`, `quota_exhausted`, `quota_unavailable`.
 
         Args:
             job: what is to be done; None for finding faces.
-
-        Raises:
-            Problem: `overloaded`, `quota_exhausted`, `quota_unavailable`.
         """
-        parts, subject = self.door.parts, self.visitor.subject
-        self.check()
-        self._climb()
-        receipt = await self._pay(job)
-        try:
-            self.check()  # others may have come meanwhile
-            began = time.perf_counter()
-            with parts.queue.enter(self.turn.lane):
-                yield
-        except BaseException:
-            if receipt and subject and not self.turn.begun:
-                parts.quota.refund(subject, receipt)
-            raise
-        finally:
-            parts.look()
-        totals = self.exchange.trace.totals()
-        waited_ms = totals.get("queue", 0.0) + totals.get("load", 0.0)
-        parts.queue.learn(time.perf_counter() - began - waited_ms / 1e3)
+        return _Work(self, job)
 
-    def _climb(self) -> None:
+    def climb(self) -> None:
         """Serve less well, or not at all, while the queue is long and the operator wants that."""
-        rungs = self.door.parts.look()
+        if not (rungs := self.door.parts.look()):
+            return
         if Rung.REFUSE_BULK in rungs and self.turn.lane is Lane.BULK:
             raise _overloaded(
                 "The lane `bulk` is closed while others have to wait.", CALM_S, lane=str(Lane.BULK)
@@ -226,7 +223,7 @@ class Visit:
         headers["RateLimit-Policy"] = f'"{name}";q={standing.allowance.tokens};w={period_s}'
         headers["RateLimit"] = f'"{name}";r={left};t={refill_s}'
 
-    async def _pay(self, job: Job | None) -> Receipt | None:
+    async def pay(self, job: Job | None) -> Receipt | None:
         """Take the price of a job; None where there is none."""
         subject, allowance = self.visitor.subject, self.visitor.allowance
         prices = self.door.parts.policy.prices
@@ -240,6 +237,44 @@ class Visit:
         if debit.receipt is None:
             raise _exhausted(debit, standing, tokens)
         return debit.receipt
+
+
+class _Work:
+    """See `Visit.work`."""
+
+    __slots__ = ("_began", "_job", "_receipt", "_visit")
+
+    def __init__(self, visit: Visit, job: Job | None) -> None:
+        self._visit, self._job = visit, job
+
+    async def __aenter__(self) -> None:
+        visit = self._visit
+        visit.check()
+        visit.climb()
+        self._receipt = await visit.pay(self._job)
+        if self._receipt:
+            try:
+                visit.check()  # others may have come meanwhile
+            except Problem:
+                self._refund()
+                raise
+        visit.door.parts.queue.enter(visit.turn.lane)
+        self._began = time.perf_counter()
+
+    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        parts = self._visit.door.parts
+        parts.queue.leave(self._visit.turn.lane)
+        parts.look()
+        if kind is None:
+            waited_ms = self._visit.exchange.trace.of("queue", "load")
+            parts.queue.learn(time.perf_counter() - self._began - waited_ms / 1e3)
+        elif not self._visit.turn.begun:
+            self._refund()
+
+    def _refund(self) -> None:
+        subject = self._visit.visitor.subject
+        if self._receipt and subject is not None:
+            self._visit.door.parts.quota.refund(subject, self._receipt)
 
 
 def _unauthenticated(detail: str, error: str = "") -> Problem:
@@ -270,13 +305,14 @@ def _wished_s(request: Request) -> float:
     return seconds
 
 
-def _late(allowed_s: float, *, asked: bool) -> Problem:
+def _late(wished_s: float, timeout_s: float) -> Problem:
+    allowed_s = min(wished_s, timeout_s)
     problem = Problem(
         "deadline_exceeded",
         f"The request was not done within {allowed_s:g} seconds.",
         limit=allowed_s,
     )
-    if not asked:
+    if wished_s > timeout_s:
         problem.extra["setting"] = "EMBER_REQUEST_TIMEOUT_S"
     return problem
 

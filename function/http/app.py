@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
+from functools import partial
 from typing import TYPE_CHECKING
 
 from aiohttp import web
 
 from function.admission import setup
+from function.events import setup as desks
 from function.http.admission import Door
 from function.http.body import Limits
 from function.http.calls import Calls
 from function.http.edge import Edge
+from function.http.events import Bulk, Events
 from function.http.probes import Probes
 from function.http.quota import Quotas
 from function.http.static import Static
@@ -20,12 +24,17 @@ from function.storage import storage as storages
 from warmup.phase import Phase
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from function.events.desk import Desk
     from function.http.health import Health
     from function.http.uris import Fetch
     from function.settings import Settings
+    from function.storage.storage import Storage
 
 EDGE = web.AppKey("edge", Edge)
 METRICS = web.AppKey("metrics", Metrics)
+LIMITS = web.AppKey("limits", Limits)
 
 
 def build(settings: Settings, health: Health, fetch: Fetch | None = None) -> web.Application:
@@ -56,11 +65,17 @@ def build(settings: Settings, health: Health, fetch: Fetch | None = None) -> web
     limits = Limits(door, settings.max_body_bytes, settings.body_timeout_s)
     calls = Calls(service, replica, limits, fetch)
     quotas = Quotas(limits, fetch)
+    bulk = Bulk(service, parts)
+    desk = desks.desk(settings, storage, bulk.swap, bulk.gate, service.places)
+    events = Events(desk, replica, limits)
     probes = Probes(service, replica, metrics, health)
     static = Static()
     app = web.Application(middlewares=[edge.middleware])
     app[EDGE] = edge
     app[METRICS] = metrics
+    app[LIMITS] = limits
+    if desk:
+        desk.listeners.append(metrics.on_event)
     app.add_routes(
         [
             web.post("/v1/swap", calls.swap, expect_handler=_later),
@@ -74,13 +89,26 @@ def build(settings: Settings, health: Health, fetch: Fetch | None = None) -> web
             web.get("/metrics", probes.scrape),
             web.get("/openapi.json", static.openapi),
             web.get("/", static.index),
+            web.post("/", events.take, expect_handler=_later),
             web.get("/page/{file}", static.named),
             web.get("/samples/{file}", static.named),
         ]
     )
     app.cleanup_ctx.append(parts.running)
-    app.on_cleanup.append(lambda _: storage.close())
+    app.cleanup_ctx.append(partial(_working, desk, storage, settings.drain_timeout_s))
     return app
+
+
+async def _working(
+    desk: Desk | None, storage: Storage, patience_s: float, _: web.Application
+) -> AsyncIterator[None]:
+    """Take over what other replicas have left; at the end, let what is being done end."""
+    going_on = asyncio.create_task(desk.take_over()) if desk else None
+    yield
+    if desk and going_on:
+        going_on.cancel()
+        await desk.close(patience_s)
+    await storage.close()
 
 
 async def _later(_: web.Request) -> None:

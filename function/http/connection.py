@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 
+from function.http import answers
 from function.problems import Problem
 
 if TYPE_CHECKING:
@@ -19,12 +20,18 @@ KEEPALIVE_S = 120.0
 """How long a connection may be idle, or take to send a request's head. It is longer than the 90
 seconds of proxies written in Go, Knative's among them, so that they hang up first."""
 
+log = logging.getLogger("ember.connection")
+
+_AT_ONCE = 32 * 1024
+"""So many bytes fit into the transport's buffer: sending them never waits for the client."""
+
 _OPTIONS: dict[str, Any] = {
     "access_log": None,
     "auto_decompress": False,  # else a small body could become an endless one
     "keepalive_timeout": KEEPALIVE_S,
     "lingering_time": 5.0,
-    "logger": logging.getLogger("ember.connection"),
+    "read_bufsize": 2**18,  # so that a photo comes in few pieces
+    "logger": log,
 }
 
 
@@ -35,22 +42,25 @@ class Runner(web.AppRunner):
         app: the application.
         edge: what answers.
         shutdown_timeout: seconds that requests in work get to end when the runner is cleaned up.
+        answer_timeout: seconds that a client gets to take an answer.
     """
 
-    __slots__ = ("_edge",)
+    __slots__ = ("_answer_timeout", "_edge")
 
-    def __init__(self, app: web.Application, edge: Edge, *, shutdown_timeout: float) -> None:
+    def __init__(
+        self, app: web.Application, edge: Edge, *, shutdown_timeout: float, answer_timeout: float
+    ) -> None:
         super().__init__(app, shutdown_timeout=shutdown_timeout)
-        self._edge = edge
+        self._edge, self._answer_timeout = edge, answer_timeout
 
     async def _make_server(self) -> web.Server:
-        return _Server(await super()._make_server(), self._edge)
+        return _Server(await super()._make_server(), self._edge, self._answer_timeout)
 
 
 class _Server(web.Server):
     """Makes connections whose handlers are cancelled when the client goes away."""
 
-    def __init__(self, inner: web.Server, edge: Edge) -> None:
+    def __init__(self, inner: web.Server, edge: Edge, answer_timeout: float) -> None:
         async def handle(request: BaseRequest) -> web.StreamResponse:
             try:
                 return await inner.request_handler(request)
@@ -58,20 +68,36 @@ class _Server(web.Server):
                 return edge.refuse(request, error)
 
         super().__init__(handle, request_factory=inner.request_factory, handler_cancellation=True)
-        self._edge = edge
+        self._edge, self._answer_timeout = edge, answer_timeout
 
     def __call__(self) -> web.RequestHandler:
-        return _Connection(self, self._edge)
+        return _Connection(self, self._edge, self._answer_timeout)
 
 
 class _Connection(web.RequestHandler):
     """One client's connection."""
 
-    __slots__ = ("_edge",)
+    __slots__ = ("_answer_timeout", "_edge")
 
-    def __init__(self, server: web.Server, edge: Edge) -> None:
+    def __init__(self, server: web.Server, edge: Edge, answer_timeout: float) -> None:
         super().__init__(server, loop=asyncio.get_running_loop(), **_OPTIONS)
-        self._edge = edge
+        self._edge, self._answer_timeout = edge, answer_timeout
+
+    async def finish_response(
+        self, request: BaseRequest, resp: web.StreamResponse, start_time: float | None
+    ) -> tuple[web.StreamResponse, bool]:
+        """Send an answer, and see that the client takes it: who never reads must not hold it."""
+        pending = self.transport.get_write_buffer_size() if self.transport else 0
+        if pending + answers.size(resp) < _AT_ONCE:
+            return await super().finish_response(request, resp, start_time)
+        try:
+            async with asyncio.timeout(self._answer_timeout):
+                return await super().finish_response(request, resp, start_time)
+        except TimeoutError:
+            log.info("a client does not take its answer")
+            if self.transport is not None:
+                self.transport.abort()
+            return resp, True
 
     def handle_error(
         self,

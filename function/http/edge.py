@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import re
 import time
-import uuid
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from aiohttp import hdrs, web
 
 from function import logs
+from function.events import event as events
 from function.http import answers
 from function.problems import Problem
 from function.trace import Trace
@@ -61,7 +61,7 @@ class Exchange:
     warnings: tuple[str, ...] = ()
     degraded: tuple[str, ...] = ()
     headers: dict[str, str] = field(default_factory=dict)
-    on_end: ExitStack = field(default_factory=ExitStack)
+    on_end: list[Callable[[], None]] = field(default_factory=list)
 
 
 _EXCHANGE = web.RequestKey("exchange", Exchange)
@@ -101,8 +101,11 @@ class Edge:
         exchange = _begin(request, resource.canonical if resource else "unmatched")
         response: web.StreamResponse
         try:
-            with exchange.on_end:
+            try:
                 response = await handler(request)
+            finally:
+                for give_back in exchange.on_end:
+                    give_back()
         except asyncio.CancelledError:
             self._record(exchange, request, CLIENT_GONE, 0)
             raise
@@ -197,9 +200,11 @@ class Edge:
 def _begin(request: BaseRequest, route: str) -> Exchange:
     headers = request.headers
     wish = headers.get("Ember-Request-Id") or headers.get("X-Request-Id") or ""
-    exchange = Exchange(route, wish if _SANE_ID.fullmatch(wish) else uuid.uuid4().hex)
+    exchange = Exchange(route, wish if _SANE_ID.fullmatch(wish) else os.urandom(16).hex())
     request[_EXCHANGE] = exchange
     logs.request_id.set(exchange.request_id)
+    trace = events.Trace.parse(headers.get("traceparent"))
+    logs.trace_id.set(trace.id if trace else None)
     return exchange
 
 

@@ -98,7 +98,8 @@ async def read(request: Request, table: Table, limits: Limits, fetch: Fetch) -> 
         if media_type == MULTIPART:
             found = await aside(len(data), _from_multipart, data, boundary, table)
         else:
-            take = exchange_of(request).on_end.enter_context(limits.door.body())
+            take, give_back = limits.door.body()
+            exchange_of(request).on_end.append(give_back)
             found = await _from_json(data, table, fetch, take)
     for name, spec in table.items():
         if spec.required and name not in found.photos and name not in found.values:

@@ -102,7 +102,12 @@ async def _serve(settings: Settings, timeline: Timeline) -> tuple[int, bool]:
         print(f"Error: {error}", file=sys.stderr)
         service.close()
         return Exit.CONFIG, service.busy
-    runner = Runner(app, app[EDGE], shutdown_timeout=settings.drain_timeout_s)
+    runner = Runner(
+        app,
+        app[EDGE],
+        shutdown_timeout=settings.drain_timeout_s,
+        answer_timeout=settings.answer_timeout_s,
+    )
     await runner.setup()
     try:
         for each in sockets:

@@ -27,6 +27,20 @@ def test_an_empty_environment_gives_the_defaults():
         ("EMBER_PORT", "9000", "port", 9000),
         ("PORT", "9000", "port", 9000),
         ("EMBER_MANIFEST", __file__, "manifest", Path(__file__)),
+        ("EMBER_ALLOW_ANONYMOUS", "true", "allow_anonymous", True),
+        ("EMBER_AUTH", "JWT", "auth", "jwt"),
+        ("EMBER_KEYS", __file__, "keys", Path(__file__)),
+        ("EMBER_JWT_JWKS_URL", "https://a.example/k", "jwt_jwks_url", "https://a.example/k"),
+        ("EMBER_JWT_JWKS_URL", "http://[::1]:9/k", "jwt_jwks_url", "http://[::1]:9/k"),
+        ("EMBER_JWT_LEEWAY_S", "0", "jwt_leeway_s", 0),
+        ("EMBER_POLICY", __file__, "policy", Path(__file__)),
+        ("EMBER_REDIS_URL", "rediss://u:p@h:1/0", "redis_url", "rediss://u:p@h:1/0"),
+        ("EMBER_REDIS_TIMEOUT_S", "1", "redis_timeout_s", 1),
+        ("EMBER_QUOTA_FAIL", "closed", "quota_fail", "closed"),
+        ("EMBER_DEGRADE", "refuse-bulk, quick-search", "degrade", ("refuse-bulk", "quick-search")),
+        ("EMBER_DEGRADE_WAIT_S", "0.5", "degrade_wait_s", 0.5),
+        ("EMBER_REQUEST_TIMEOUT_S", "30", "request_timeout_s", 30),
+        ("EMBER_ANSWER_TIMEOUT_S", "30", "answer_timeout_s", 30),
         ("EMBER_THREADS", "4", "threads", 4),
         ("EMBER_BACKENDS", "CUDA, cpu", "backends", ("cuda", "cpu")),
         ("EMBER_ALLOW_DEGRADED", "yes", "allow_degraded", True),
@@ -60,6 +74,16 @@ def test_each_variable_sets_its_value(name, given, field, value):
         ("EMBER_PORT", "65536"),
         ("EMBER_PORT", "http"),
         ("EMBER_MANIFEST", "/nowhere/models.toml"),
+        ("EMBER_AUTH", "basic"),
+        ("EMBER_KEYS", "/nowhere/keys"),
+        ("EMBER_JWT_JWKS_URL", "http://issuer.example/k"),
+        ("EMBER_JWT_JWKS_URL", "https://"),
+        ("EMBER_JWT_JWKS_URL", "file:///etc/passwd"),
+        ("EMBER_POLICY", "/nowhere/policy.toml"),
+        ("EMBER_REDIS_TIMEOUT_S", "0"),
+        ("EMBER_QUOTA_FAIL", "maybe"),
+        ("EMBER_DEGRADE", "skip-enhancer"),
+        ("EMBER_REQUEST_TIMEOUT_S", "0"),
         ("EMBER_THREADS", "0"),
         ("EMBER_BACKENDS", "tpu"),
         ("EMBER_BACKENDS", "cpu,cpu"),
@@ -82,6 +106,14 @@ def test_each_variable_sets_its_value(name, given, field, value):
 def test_each_variable_refuses_what_makes_no_sense(name, given):
     with pytest.raises(SettingsError, match=f"{name} is '{re.escape(given)}'; allowed: "):
         load({name: given})
+
+
+@pytest.mark.parametrize(
+    "given", ["redis://", "http://h:1", "redis://h:0", "redis://h:port", "h:1"]
+)
+def test_an_address_of_redis_that_makes_no_sense_is_refused_without_showing_it(given):
+    with pytest.raises(SettingsError, match=r"EMBER_REDIS_URL is \*\*\*; allowed: redis://"):
+        load({"EMBER_REDIS_URL": given})
 
 
 def test_the_port_of_a_kubernetes_service_named_ember_is_no_setting():

@@ -18,6 +18,8 @@ FREE = Allowance(10)
 class Slow(Memory):
     """A store that answers when it is let go, or fails."""
 
+    instant = False
+
     def __init__(self):
         super().__init__()
         self.go, self.asked, self.fails = asyncio.Event(), 0, False

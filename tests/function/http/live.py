@@ -92,7 +92,9 @@ class Live:
         self.replica = Replica(self.service)
         health = Health(self.replica, self.service, self.settings.stuck_s)
         self.app = app = build(self.settings, health, self._fetch)
-        runner = Runner(app, app[EDGE], shutdown_timeout=5.0)
+        runner = Runner(
+            app, app[EDGE], shutdown_timeout=5.0, answer_timeout=self.settings.answer_timeout_s
+        )
         try:
             await runner.setup()
             await web.TCPSite(runner, "127.0.0.1", 0).start()
