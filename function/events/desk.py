@@ -82,9 +82,6 @@ class Desk:
         self._running: dict[Keys, asyncio.Task[Outcome]] = {}
         self.listeners: list[Callable[[Outcome], None]] = []
 
-    def __len__(self) -> int:
-        return len(self._running)
-
     @property
     def answers_results(self) -> bool:
         """Whether result events are the answer."""
