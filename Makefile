@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 BENCH := .venv-bench
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test test-fast services lint format docs bench bench-swap bench-memory bench-prefetch bench-overhead bench-cold lock clean
+.PHONY: help install run test test-fast services lint format docs bench bench-swap bench-memory bench-prefetch bench-overhead bench-cost bench-cold lock clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -78,6 +78,9 @@ bench-prefetch: $(VENV)/.dev ## getting models against cp + sha256sum and agains
 
 bench-overhead: $(VENV)/.dev ## a call that does nothing, through all of admission, against bare aiohttp
 	$(BIN)/python -m tests.bench.overhead $(ARGS)
+
+bench-cost: $(VENV)/.dev ## what a swap costs in each class of the price list, and fair prices
+	$(BIN)/python -m tests.bench.cost $(ARGS)
 
 $(BENCH)/.done: tests/bench/cold/requirements.lock
 	@echo "Installing what Ember is compared with into $(BENCH); this is done once."
