@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ipaddress import ip_network
+from pathlib import Path
 
 import pytest
 
@@ -160,6 +161,11 @@ PRODUCERS = {
     "overloaded": lambda servers: servers["narrow"].form("/v1/faces", ("image", NOBODY)),
 }
 
+ELSEWHERE = {
+    "bad_event", "no_source", "output_taken", "event_in_work", "events_unavailable",
+    "sink_unavailable",
+}  # fmt: skip
+
 MEMBERS = {
     "body_timeout": {"limit": 0.3, "setting": "EMBER_BODY_TIMEOUT_S"},
     "body_too_large": {"limit": 200_000, "setting": "EMBER_MAX_BODY_BYTES"},
@@ -183,7 +189,15 @@ HEADERS = {
 }
 
 
-@pytest.mark.parametrize("code", KINDS)
+def test_codes_that_need_more_than_a_server_are_produced_elsewhere():
+    folder = Path(__file__).parents[1] / "events"
+    tested = "".join(path.read_text() for path in folder.glob("test_*.py"))
+    for code in ELSEWHERE:
+        assert code in KINDS
+        assert f'"{code}"' in tested
+
+
+@pytest.mark.parametrize("code", [code for code in KINDS if code not in ELSEWHERE])
 def test_every_code_is_answered_as_a_problem(
     code, live, strict, cold, narrow, guarded, issuerless, storeless, keys, folder
 ):
