@@ -70,7 +70,8 @@ async def read(request: Request, limits: Limits) -> bytearray:
             # What came with the head is there already. Pieces are taken as they came: joining them
             # first, as other ways of reading do, would copy everything once more.
             async with asyncio.timeout(None if content.is_eof() else limits.timeout_s):
-                async for chunk, _ in content.iter_chunks():
+                while not content.at_eof():
+                    chunk, _ = await content.readchunk()
                     exchange.bytes_in += len(chunk)
                     if exchange.bytes_in > limits.max_bytes:
                         raise _too_large(limits, exchange.bytes_in)
