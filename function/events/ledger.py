@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 KEEP_S = 7 * 86_400.0
 """How long it is remembered what became of an event: as long as brokers deliver again."""
 
+MOST = 20_000
+"""How many events memory remembers at most; of more, the oldest that are done are forgotten."""
+
 _SWEEP_S = 60.0
 
 
@@ -164,7 +167,11 @@ class Memory:
 
     async def finish(self, keys: Keys, token: str, result: str) -> None:
         """See `Ledger`."""
+        self._records.pop(keys.upload, None)  # what is done is put behind what was done before
         self._records[keys.upload] = _Record(State.DONE, token, self._clock() + KEEP_S, result)
+        if len(self._records) > MOST:
+            done = (key for key, each in self._records.items() if each.state is State.DONE)
+            del self._records[next(done)]
 
     async def release(self, keys: Keys, token: str) -> None:
         """See `Ledger`."""

@@ -1,18 +1,15 @@
-"""From settings to a desk; what needs an extra is imported when it is wanted."""
+"""From settings to a desk; nothing of it is imported where no events are taken in."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from function.events.desk import Desk, Terms
-from function.events.ledger import Memory
-from function.events.making import Making
-from function.events.reading import read
 from warmup.variables import SettingsError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from function.events.desk import Desk
     from function.events.ledger import Ledger
     from function.events.making import Swap
     from function.events.sink import Sink
@@ -41,6 +38,10 @@ def desk(
     """
     if settings.events is None:
         return None
+    from function.events.desk import Desk, Terms
+    from function.events.making import Making
+    from function.events.reading import read
+
     rules = read(settings.events)
     terms = Terms(settings.event_ack_s, settings.event_lease_s, settings.queue_limit, places)
     making = Making(storage, rules, swap, settings.max_body_bytes)
@@ -49,6 +50,8 @@ def desk(
 
 def _ledger(settings: Settings) -> Ledger:
     if settings.redis_url is None:
+        from function.events.ledger import Memory
+
         return Memory()
     try:
         from function.events.shared import Shared

@@ -124,12 +124,25 @@ def _faces() -> Schema:
 
 
 def _events() -> Schema:
-    """The call that takes events in."""
+    """The page, and the call at the same address that takes events in."""
     told = {"description": OUTCOME_ABOUT, "schema": {"type": "string"}}
     headers = _every() | {OUTCOME: told}
     one: Schema = {"type": "object", "required": ["id", "source", "type"]}
     return {
         "/": {
+            "get": {
+                "operationId": "page",
+                "summary": "The page to try it",
+                "tags": ["replica"],
+                "responses": {
+                    "200": {
+                        "description": "OK",
+                        "headers": _every(),
+                        "content": {"text/html": {"schema": {"type": "string"}}},
+                    }
+                }
+                | _problems({"bad_request", "internal"}),
+            },
             "post": {
                 "operationId": "takeEvents",
                 "summary": "Take events in",
@@ -158,7 +171,7 @@ def _events() -> Schema:
                     "204": {"description": "Done, or nothing to do", "headers": headers},
                 }
                 | _problems(_EVENTS),
-            }
+            },
         }
     }
 

@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from function.events import ledger as ledgers
 from function.events.ledger import Keys, LedgerError, Memory, State
 from function.events.shared import Shared
 from tests.function.admission.redis_server import RedisServer
@@ -109,6 +110,18 @@ async def test_memory_forgets_what_is_over():
     clock.now += 8 * 86_400
     await ledger.claim(A, "event", 30)
     assert len(ledger) == 2
+
+
+async def test_memory_has_an_end(monkeypatch):
+    monkeypatch.setattr(ledgers, "MOST", 10)
+    ledger = Memory()
+    running = await ledger.claim(A, "event", 30)
+    for n in range(100):
+        keys = Keys.of(f"u{n}", "s", str(n))
+        await ledger.finish(keys, (await ledger.claim(keys, "", 30)).token, str(n))
+    assert len(ledger._records) == 10
+    assert (await ledger.claim(Keys.of("u99", "s", "99"), "", 30)).result == "99"
+    assert await ledger.renew(A, running.token, 30)
 
 
 async def test_memory_promises_nothing():
