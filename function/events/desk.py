@@ -13,7 +13,7 @@ from function.events import notice as notices
 from function.events import outcome as outcomes
 from function.events import wire
 from function.events.event import STRUCTURED
-from function.events.ledger import Keys, LedgerError, State
+from function.events.ledger import KEEP_FAILED_S, KEEP_S, Keys, LedgerError, State
 from function.events.making import SupersededError
 from function.events.outcome import Kind, Outcome
 from function.problems import Problem
@@ -249,7 +249,8 @@ class Desk:
         if outcome.kind is Kind.LATER:
             await self._told(self._ledger.release(keys, token))
         else:
-            await self._told(self._ledger.finish(keys, token, outcome.kept()))
+            keep_s = KEEP_FAILED_S if outcome.kind is Kind.FAILED else KEEP_S
+            await self._told(self._ledger.finish(keys, token, outcome.kept(), keep_s))
         return outcome
 
     async def _outcome(self, event: Event, notice: Notice, rule: Rule) -> Outcome:

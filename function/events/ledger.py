@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 KEEP_S = 7 * 86_400.0
 """How long it is remembered what became of an event: as long as brokers deliver again."""
 
+KEEP_FAILED_S = 600.0
+"""How long that it cannot work: a broker's own tries end by then, and once the cause is mended, it
+can be taken from the dead letters and delivered again."""
+
 MOST = 20_000
 """How many events memory remembers at most; of more, the oldest that are done are forgotten."""
 
@@ -93,8 +97,8 @@ class Ledger(Protocol):
         """Promise that it will be done, by whoever finds it when the lease runs out."""
         ...
 
-    async def finish(self, keys: Keys, token: str, result: str) -> None:
-        """Remember what became of it."""
+    async def finish(self, keys: Keys, token: str, result: str, keep_s: float = KEEP_S) -> None:
+        """Remember for so long what became of it."""
         ...
 
     async def release(self, keys: Keys, token: str) -> None:
@@ -165,10 +169,10 @@ class Memory:
         """See `Ledger`."""
         return False
 
-    async def finish(self, keys: Keys, token: str, result: str) -> None:
+    async def finish(self, keys: Keys, token: str, result: str, keep_s: float = KEEP_S) -> None:
         """See `Ledger`."""
         self._records.pop(keys.upload, None)  # what is done is put behind what was done before
-        self._records[keys.upload] = _Record(State.DONE, token, self._clock() + KEEP_S, result)
+        self._records[keys.upload] = _Record(State.DONE, token, self._clock() + keep_s, result)
         if len(self._records) > MOST:
             done = (key for key, each in self._records.items() if each.state is State.DONE)
             del self._records[next(done)]

@@ -59,9 +59,9 @@ class Shared:
         """See `Ledger`."""
         return bool((await self._run("accept", keys, token))[0])
 
-    async def finish(self, keys: Keys, token: str, result: str) -> None:
+    async def finish(self, keys: Keys, token: str, result: str, keep_s: float = KEEP_S) -> None:
         """See `Ledger`."""
-        await self._run("finish", keys, token, 0, result)
+        await self._run("finish", keys, token, 0, result, keep_s=keep_s)
 
     async def release(self, keys: Keys, token: str) -> None:
         """See `Ledger`."""
@@ -82,10 +82,16 @@ class Shared:
         await self._redis.aclose()
 
     async def _run(
-        self, what: str, keys: Keys, token: str, lease_s: float = 0, *more: str
+        self,
+        what: str,
+        keys: Keys,
+        token: str,
+        lease_s: float = 0,
+        *more: str,
+        keep_s: float = KEEP_S,
     ) -> list[Any]:
         places = [_UPLOAD + keys.upload, _EVENT + keys.event, _ACCEPTED]
-        return await self._ask(places, [what, token, _ms(lease_s), _ms(KEEP_S), *more])
+        return await self._ask(places, [what, token, _ms(lease_s), _ms(keep_s), *more])
 
     async def _ask(self, keys: list[str], arguments: list[str]) -> list[Any]:
         try:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-from functools import partial
 from typing import TYPE_CHECKING
 
 from aiohttp import web
@@ -14,7 +12,7 @@ from function.http.admission import Door
 from function.http.body import Limits
 from function.http.calls import Calls
 from function.http.edge import Edge
-from function.http.events import Bulk, Events
+from function.http.events import Beside, Bulk, Events
 from function.http.probes import Probes
 from function.http.quota import Quotas
 from function.http.static import Static
@@ -24,13 +22,9 @@ from function.storage import storage as storages
 from warmup.phase import Phase
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    from function.events.desk import Desk
     from function.http.health import Health
     from function.http.uris import Fetch
     from function.settings import Settings
-    from function.storage.storage import Storage
 
 EDGE = web.AppKey("edge", Edge)
 METRICS = web.AppKey("metrics", Metrics)
@@ -95,20 +89,10 @@ def build(settings: Settings, health: Health, fetch: Fetch | None = None) -> web
         ]
     )
     app.cleanup_ctx.append(parts.running)
-    app.cleanup_ctx.append(partial(_working, desk, storage, settings.drain_timeout_s))
+    beside = Beside(desk, storage, settings.drain_timeout_s)
+    app.on_shutdown.append(beside.stopping)
+    app.cleanup_ctx.append(beside.running)
     return app
-
-
-async def _working(
-    desk: Desk | None, storage: Storage, patience_s: float, _: web.Application
-) -> AsyncIterator[None]:
-    """Take over what other replicas have left; at the end, let what is being done end."""
-    going_on = asyncio.create_task(desk.take_over()) if desk else None
-    yield
-    if desk and going_on:
-        going_on.cancel()
-        await desk.close(patience_s)
-    await storage.close()
 
 
 async def _later(_: web.Request) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import time
 from collections import Counter
 from dataclasses import dataclass, replace
@@ -27,7 +28,7 @@ from function.trace import Trace
 from function.turn import Lane
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import AsyncIterator, Sequence
 
     from aiohttp.web import Request, Response
 
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from function.http.body import Limits
     from function.orders import SwapOrder, SwapResult
     from function.service import Service
+    from function.storage.storage import Storage
     from warmup.replica import Replica
 
 OUTCOME = "Ember-Event"
@@ -73,6 +75,34 @@ class Bulk:
         if Rung.REFUSE_BULK in self.parts.look():
             return self.parts.queue.load.wait_s(Lane.BULK)
         return None
+
+
+class Beside:
+    """What runs beside the requests, and what they share.
+
+    Args:
+        desk: takes over what other replicas have left; None where no events are taken in.
+        storage: is closed at the end.
+        patience_s: how long requests and events together may take to end.
+    """
+
+    def __init__(self, desk: Desk | None, storage: Storage, patience_s: float) -> None:
+        self._desk, self._storage, self._patience_s = desk, storage, patience_s
+        self._until = math.inf
+
+    async def stopping(self, _: object) -> None:
+        """From here on everything ends."""
+        self._until = time.monotonic() + self._patience_s
+
+    async def running(self, _: object) -> AsyncIterator[None]:
+        """Begin; at the end, let events end that requests have left behind."""
+        going_on = asyncio.create_task(self._desk.take_over()) if self._desk else None
+        yield
+        if self._desk and going_on:
+            going_on.cancel()
+            left_s = min(self._patience_s, self._until - time.monotonic())
+            await self._desk.close(max(0.0, left_s))
+        await self._storage.close()
 
 
 @dataclass(frozen=True, slots=True)

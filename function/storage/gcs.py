@@ -6,6 +6,7 @@ credentials, what is public can still be read.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from typing import TYPE_CHECKING, TypeVar
 
@@ -27,6 +28,7 @@ log = logging.getLogger("ember.storage")
 
 T = TypeVar("T")
 
+_THREADS = 32
 _SCOPES = ("https://www.googleapis.com/auth/devstorage.read_write",)
 
 
@@ -40,6 +42,7 @@ class Gcs:
     def __init__(self, silence_s: float) -> None:
         self._silence_s = silence_s
         self._cloud = Cloud(_SCOPES)
+        self._places = asyncio.Semaphore(_THREADS)
 
     async def stat(self, uri: str) -> Facts:
         """See `Place`."""
@@ -92,7 +95,8 @@ class Gcs:
 
     async def _do(self, work: Callable[[], T]) -> T:
         try:
-            return await in_thread(lambda: translating(work))
+            async with self._places:
+                return await in_thread(lambda: translating(work))
         except TransientError as error:
             log.warning("the store fails", extra={"reason": str(error)})
             raise TransientError("the store does not answer", error.retry_after_s) from error

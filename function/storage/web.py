@@ -7,6 +7,7 @@ can mean something else a moment later. No proxy, cookie or credentials of Ember
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import socket
 import ssl
@@ -64,6 +65,7 @@ class Web:
         self, networks: Sequence[Network], silence_s: float, resolver: AbstractResolver | None
     ) -> None:
         self._networks, self._silence_s, self._resolver = networks, silence_s, resolver
+        self._trust: ssl.SSLContext | None = None
         self._sessions: dict[str, aiohttp.ClientSession] = {}
 
     async def stat(self, uri: str) -> Facts:
@@ -125,7 +127,8 @@ class Web:
         url = _url(uri)
         try:
             for _ in range(_MOST_REDIRECTS + 1):
-                async with self._session(url.scheme).request(
+                session = await self._session(url.scheme)
+                async with session.request(
                     method, url, headers=headers, data=data, allow_redirects=False
                 ) as response:
                     if response.status not in _REDIRECTS or method == "PUT":
@@ -147,13 +150,15 @@ class Web:
             raise TransientError(f"{url.host} broke off ({type(error).__name__})") from error
         raise not_found(f"The URI leads to more than {_MOST_REDIRECTS} redirects.")
 
-    def _session(self, scheme: str) -> aiohttp.ClientSession:
+    async def _session(self, scheme: str) -> aiohttp.ClientSession:
         """The session for a scheme; each has connections of its own, as each may go elsewhere."""
+        if self._trust is None:  # reading all authorities takes a while
+            self._trust = await asyncio.to_thread(ssl.create_default_context)
         if scheme not in self._sessions:
             patience = self._silence_s
             self._sessions[scheme] = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(
-                    ssl=ssl.create_default_context(),
+                    ssl=self._trust,
                     resolver=self._resolver,
                     use_dns_cache=False,
                     limit=64,

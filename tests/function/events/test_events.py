@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -377,6 +378,32 @@ class TestLongWork:
         closed.open.set()
         until(lambda: cloud.output("slow/left.jpg"))
         assert outcome(post(live, forms.binary(upload))) == "duplicate"
+
+
+@pytest.mark.slow
+def test_far_more_events_than_there_is_room_for_are_all_done_in_the_end(cloud, rules):
+    uploads = [cloud.upload(f"in/crowd-{n}.jpg", NOBODY) for n in range(200)]
+    refused = []
+
+    def deliver(upload):
+        """As a broker does, which comes again when it is told to."""
+        while True:
+            answer = post(server, forms.binary(upload))
+            if answer.status != 503:
+                return outcome(answer)
+            refused.append(answer.problem("overloaded", 503))
+            assert int(answer.headers["Retry-After"]) >= 1
+            time.sleep(0.2)
+
+    with (
+        Live(events=rules, queue_limit=2, threads=2) as server,
+        ThreadPoolExecutor(24) as brokers,
+    ):
+        assert set(brokers.map(deliver, uploads)) == {"failed"}
+        metrics = server.get("/metrics").body.decode()
+    assert refused
+    assert 'ember_events_total{outcome="failed"} 200.0' in metrics
+    assert f'ember_events_total{{outcome="later"}} {len(refused)}.0' in metrics
 
 
 def test_a_store_that_is_down_makes_events_come_again(rules, free_port, monkeypatch, cloud):

@@ -79,6 +79,14 @@ async def test_an_upload_is_known_by_another_event_and_an_event_by_another_uploa
         assert (await ledger.claim(same, "event", 30)).result == "the result"
 
 
+async def test_what_cannot_work_is_forgotten_sooner(ledger):
+    claim = await ledger.claim(A, "event", 30)
+    await ledger.finish(A, claim.token, "no", 0.05)
+    assert (await ledger.claim(A, "event", 30)).state is State.DONE
+    await asyncio.sleep(0.1)
+    assert (await ledger.claim(A, "event", 30)).state is State.MINE
+
+
 async def test_what_was_given_up_is_the_next_ones(ledger):
     claim = await ledger.claim(A, "event", 30)
     await ledger.release(A, "another token")
