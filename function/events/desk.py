@@ -79,7 +79,7 @@ class Desk:
         self._making, self._ledger, self._sink = making, ledger, sink
         self._gate, self._terms = gate, terms
         self._places = asyncio.Semaphore(terms.places)
-        self._running: dict[Keys, asyncio.Task[Outcome]] = {}
+        self._running: dict[str, asyncio.Task[Outcome]] = {}  # by upload
         self.listeners: list[Callable[[Outcome], None]] = []
 
     @property
@@ -134,7 +134,7 @@ class Desk:
             return Outcome(Kind.IGNORED, found)
         notice, rule = found
         keys = keys_of(notice, event)
-        if keys not in self._running:
+        if keys.upload not in self._running:
             self._check_room()
             claim = await self._ledger.claim(keys, _text(event), self._terms.lease_s)
             if claim.state is State.MINE:
@@ -144,9 +144,9 @@ class Desk:
                 return Outcome.again(claim.result, event.trace)
             if claim.state is State.ACCEPTED:
                 return Outcome(Kind.ACCEPTED, "it is accepted already")
-            if keys not in self._running:
+            if keys.upload not in self._running:
                 return _in_work(min(claim.left_s, _AGAIN_S))
-        return await self._joined(self._running[keys])
+        return await self._joined(self._running[keys.upload])
 
     async def _routed(self, event: Event) -> tuple[Notice, Rule] | str:
         """The upload that an event tells of and the rule that counts, or why nothing is to be done.
@@ -182,8 +182,8 @@ class Desk:
         self, event: Event, notice: Notice, rule: Rule, keys: Keys, token: str
     ) -> asyncio.Task[Outcome]:
         task = asyncio.create_task(self._work(event, notice, rule, keys, token))
-        self._running[keys] = task
-        task.add_done_callback(lambda _: self._running.pop(keys, None))
+        self._running[keys.upload] = task
+        task.add_done_callback(lambda _: self._running.pop(keys.upload, None))
         return task
 
     async def _awaited(self, task: asyncio.Task[Outcome], keys: Keys, token: str) -> Outcome:
@@ -220,7 +220,7 @@ class Desk:
         if isinstance(found, str):
             outcome = Outcome(Kind.IGNORED, found)
             await self._ledger.finish(left.keys, left.token, outcome.kept())
-        elif left.keys not in self._running:
+        elif left.keys.upload not in self._running:
             log.info("taking over an event")
             self._begin(event, *found, left.keys, left.token)
         return True

@@ -59,6 +59,8 @@ def parse(headers: Iterable[tuple[str, str]], body: bytes) -> Delivery:
         state = named.get("ce-tracestate", named.get("tracestate", ""))
         return _delivery([_event(binary | {"tracestate": state}, _parsed(body))])
     value = _parsed(body)
+    if {"bucketid", "eventtype"} <= named.keys():
+        return _delivery([_unwrapped(value, named)])
     if isinstance(value, list):
         return Delivery(_delivery([_structured(each, named) for each in value]).events, batch=True)
     if isinstance(value, dict) and isinstance(value.get("message"), dict):
@@ -112,10 +114,20 @@ def _pushed(value: Mapping[str, Any], headers: Mapping[str, str]) -> Event:
     """A push of Pub/Sub; the message is the data."""
     message = value["message"]
     found = message.get("messageId") or message.get("message_id")
-    if not isinstance(found, str):
+    if not isinstance(found, str) or not found:
         raise _bad("The Pub/Sub message lacks `messageId`.")
     source = f"//pubsub.googleapis.com/{value.get('subscription', '')}"
     return Event(found, source, PUSHED, value, trace=_trace(headers))
+
+
+def _unwrapped(value: object, headers: Mapping[str, str]) -> Event:
+    """A push of Pub/Sub whose message is the body, and whose attributes are headers."""
+    names = ("bucketId", "objectId", "objectGeneration", "eventType")
+    attributes = {name: headers[name.lower()] for name in names if name.lower() in headers}
+    id_ = headers.get("x-goog-pubsub-message-id", "")
+    message = {"messageId": id_, "attributes": attributes, "data": value}
+    source = headers.get("x-goog-pubsub-subscription-name", "")
+    return _pushed({"message": message, "subscription": source}, headers)
 
 
 def _event(attributes: Mapping[str, Any], data: Any) -> Event:

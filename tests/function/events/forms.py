@@ -96,6 +96,16 @@ def published(data, id=None):  # noqa: A002
     return headers, body
 
 
+def unwrapped(data, id=None):  # noqa: A002
+    """The same with payload unwrapping and metadata, where attributes are headers."""
+    headers = attributes_of(data) | {
+        "x-goog-pubsub-message-id": quote(id or id_of(data)),
+        "x-goog-pubsub-subscription-name": "projects/p/subscriptions/s",
+        "Content-Type": "application/json",
+    }
+    return headers, json.dumps(data).encode()
+
+
 def record(bucket, name, version="v1", event="s3:ObjectCreated:Put", **more):
     return {
         "eventVersion": "2.0",

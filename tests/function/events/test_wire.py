@@ -75,6 +75,14 @@ def test_without_data_source_and_subject_tell_of_the_upload():
     assert (found.bucket, found.name, found.version) == ("uploads", "a.jpg", "")
 
 
+@pytest.mark.parametrize("spelt", [str.upper, str.lower, str.title])
+def test_an_unwrapped_push_has_its_attributes_in_headers(spelt):
+    headers, body = forms.unwrapped(DATA | {"name": "in/a b%20c.jpg"})
+    found = read({spelt(name): value for name, value in headers.items()}, body)
+    assert found.key == "uploads/in/a b%20c.jpg#1732881600000001"
+    assert found.metadata == {"source": "alice"}
+
+
 @pytest.mark.parametrize("generation", [17, "17"])
 def test_numbers_may_be_text(generation):
     data = DATA | {"generation": generation, "size": 5}

@@ -6,6 +6,7 @@ import gzip
 from urllib.parse import urlsplit
 
 import pytest
+from aiohttp import web
 
 from function.problems import Problem
 from function.storage import names
@@ -50,6 +51,41 @@ async def test_what_must_be_new_never_replaces(here):
     with pytest.raises(ChangedError):
         await here.write(uri, b"2", media_type="image/png", if_generation_match=0)
     assert (await here.read(uri, LIMIT)).data == b"1"
+
+
+async def test_what_is_too_large_for_one_request_comes_in_several(here):
+    uri, data = "gs://photos/ten-mib.jpg", bytes(10 * 1024**2)
+    await here.write(uri, data, media_type="image/png", if_generation_match=0)
+    assert (await here.read(uri, 20 * 1024**2)).data == data
+
+
+async def test_the_first_of_several_requests_has_the_precondition(storage, monkeypatch):
+    """The server of the other tests looks at preconditions of single requests only."""
+    asked = []
+
+    async def refuse(request):
+        if request.method == "POST":  # the library asks about the bucket as well
+            asked.append(dict(request.query))
+        return web.json_response({"error": {"code": 412, "message": "no"}}, status=412)
+
+    app = web.Application()
+    app.router.add_route("*", "/{rest:.*}", refuse)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    host, port = runner.addresses[0]
+    monkeypatch.setenv("STORAGE_EMULATOR_HOST", f"http://{host}:{port}")
+    try:
+        with pytest.raises(ChangedError):
+            await storage(timeout_s=5).write(
+                "gs://photos/a.jpg",
+                bytes(10 * 1024**2),
+                media_type="image/png",
+                if_generation_match=0,
+            )
+    finally:
+        await runner.cleanup()
+    assert asked == [{"uploadType": "resumable", "ifGenerationMatch": "0"}]
 
 
 async def test_a_generation_has_to_be_the_one_that_is_there(here):
