@@ -154,11 +154,11 @@ class Events:
 def _worst(outcomes: Sequence[Outcome]) -> Problem | None:
     """The problem that is the answer, if any.
 
-    That is one that makes the broker deliver all again, else one when nothing has worked. Of a
-    batch that has worked in part, the results tell.
+    That is one that makes the broker deliver all again, else one that no result event tells of,
+    else one when nothing has worked. Of a batch that has worked in part, the results tell.
     """
-    problems = [outcome.problem for outcome in outcomes if outcome.problem]
-    for problem in problems:
-        if problem.kind.status >= 500:
+    found = [(each.problem, each.result) for each in outcomes if each.problem]
+    for problem, result in sorted(found, key=lambda each: -each[0].kind.status):
+        if problem.kind.status >= 500 or result is None or len(found) == len(outcomes):
             return problem
-    return problems[0] if problems and len(problems) == len(outcomes) else None
+    return None

@@ -300,6 +300,17 @@ class TestABatch:
         bad = cloud.upload("in/batch-none.jpg", NOBODY)
         post(live, forms.batch(forms.structured(bad)[1])).problem("no_face", 422)
 
+    def test_in_which_one_has_to_come_again_comes_again(self, cloud, rules, closed):
+        good, slow = cloud.upload("in/batch-good.jpg"), cloud.upload("slow/batch.jpg")
+        request = forms.batch(forms.structured(good)[1], forms.structured(slow)[1])
+        with Live(events=rules, uri_networks=HERE, event_ack_s=3.0) as server:
+            answer = post(server, request)
+            answer.problem("event_in_work", 503)
+            assert outcome(answer) == "done;n=1, later;n=1"
+            closed.open.set()
+            until(lambda: cloud.output("slow/batch.jpg"))
+            assert outcome(post(server, request)) == "duplicate;n=2"
+
     def test_in_which_nothing_is_to_be_done_is_empty(self, live):
         assert post(live, forms.batch()).status == 204
 
