@@ -15,6 +15,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 
 from function.admission.ladder import Rung
 from function.admission.quota import Event
+from function.events.outcome import Kind
 from function.runtime import memory
 from function.turn import Lane
 from warmup.phase import Phase
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
     from function.admission.queue import Queue
     from function.admission.setup import Parts
+    from function.events.outcome import Outcome
     from function.service import Service
     from warmup.replica import Replica
 
@@ -108,6 +110,12 @@ class Metrics:
             "ember_quota_tokens", "How many tokens that was about.", "event"
         )
         parts.quota.listeners.append(self._on_tokens)
+        kinds = ", ".join(f"`{each}`: {each.meaning}" for each in Kind)
+        self._events = self._counter(
+            "ember_events",
+            f"Events that were delivered, by what became of them. {kinds}.",
+            "outcome",
+        )
         self._value(
             "ember_quota_store_down",
             "1 while the store of the quotas counts as down.",
@@ -255,6 +263,10 @@ class Metrics:
     def _on_tokens(self, event: Event, tokens: int) -> None:
         self._quota_events.labels(event).inc()
         self._quota_tokens.labels(event).inc(tokens)
+
+    def on_event(self, outcome: Outcome) -> None:
+        """Count one event."""
+        self._events.labels(outcome.kind).inc()
 
     def _first_ratio(self) -> float:
         if len(self._swaps) < 2:
