@@ -247,12 +247,13 @@ class Settings(WarmupSettings):
         "Folders that `file://` URIs may lead into.",
         shown_default="none",
     )
-    uri_buckets: tuple[str, ...] | None = variable(
-        None,
+    uri_buckets: tuple[str, ...] = variable(
+        (),
         places(),
         "The buckets that `gs://` URIs of requests may name, each with the beginning of a name if"
-        " wanted, like `photos` or `photos/people/`. Ember reads them with its own credentials.",
-        shown_default="every bucket that Ember may read",
+        " wanted, like `photos` or `photos/people/`; `*` is every bucket that Ember may read, as"
+        " it reads them with its own credentials. Events are not bound by it.",
+        shown_default="none",
     )
     events: Path | None = variable(
         None,

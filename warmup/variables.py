@@ -350,15 +350,15 @@ def networks() -> Reader[tuple[IPv4Network | IPv6Network, ...]]:
 
 
 def places() -> Reader[tuple[str, ...]]:
-    """Buckets, perhaps with a prefix of names, with commas between them."""
+    """Buckets, perhaps with a prefix of names, with commas between them; `*` is every bucket."""
 
     def parse(given: str) -> tuple[str, ...]:
         found = tuple(each.strip() for each in given.split(","))
-        if not all(re.fullmatch(r"[a-z0-9][a-z0-9._-]{1,221}(/[^,]*)?", each) for each in found):
+        if not all(re.fullmatch(r"\*|[a-z0-9][a-z0-9._-]{1,221}(/[^,]*)?", each) for each in found):
             raise ValueError(given)
         return found
 
-    return Reader(parse, "buckets like photos or photos/people/, with commas between them")
+    return Reader(parse, "buckets like photos or photos/people/, with commas between them; or *")
 
 
 def switch() -> Reader[bool]:

@@ -40,12 +40,12 @@ class Uris:
     Attributes:
         storage: knows the places.
         limit: the most bytes that an image may have.
-        buckets: what gs:// URIs may name, as buckets or beginnings of `bucket/name`; None for all.
+        buckets: what gs:// URIs may name, as buckets or beginnings of `bucket/name`; "*" is all.
     """
 
     storage: Storage
     limit: int
-    buckets: tuple[str, ...] | None = None
+    buckets: tuple[str, ...] = ()
 
     async def __call__(self, uri: str, field: str, take: Take) -> Upload:
         """See `Fetch`.
@@ -71,11 +71,15 @@ class Uris:
         scheme, colon, _ = uri[:_MAX_SCHEME].partition(":")
         if not colon or not scheme.isascii() or not scheme.replace("+", "").isalnum():
             raise Problem("bad_value", "This is not a URI.")
-        if scheme.lower() != "gs" or self.buckets is None:
+        if scheme.lower() != "gs" or "*" in self.buckets:
             return
         bucket, name, _ = names.parse(uri)
         for each in self.buckets:
             allowed, slash, prefix = each.partition("/")
             if bucket == allowed and (not slash or name.startswith(prefix)):
                 return
-        raise Problem("object_forbidden", f"gs:// URIs may not name the bucket {bucket} here.")
+        raise Problem(
+            "object_forbidden",
+            f"gs:// URIs may not name that in the bucket {bucket}.",
+            setting="EMBER_URI_BUCKETS",
+        )

@@ -21,7 +21,7 @@ CODED = base64.b64encode(DATA).decode()
 async def fetch(uri, field):
     storage = Storage()
     try:
-        return await Uris(storage, LIMIT)(uri, field, lambda _: None)
+        return await Uris(storage, LIMIT, ("*",))(uri, field, lambda _: None)
     finally:
         await storage.close()
 
@@ -93,6 +93,7 @@ async def test_what_requests_may_not_name_is_refused(uri, code):
         (("photos/people/",), "gs://photos/a/people/b.jpg"),
         (("photos/people/",), "gs://photos/people%2f../../a.jpg?x=1"),
         (("photos",), "gs://photos.other/a.jpg"),
+        ((), "gs://photos/a.jpg"),
     ],
 )
 async def test_buckets_that_requests_may_not_name_are_refused_without_asking_the_store(
