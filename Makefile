@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 BENCH := .venv-bench
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test test-fast services lint format docs image image-test image-size image-licences image-pin bench bench-boot bench-swap bench-memory bench-batching bench-prefetch bench-overhead bench-cold lock lock-engine-builder clean
+.PHONY: help install run test test-fast services lint format docs image image-test image-size image-licences image-pin bench bench-boot bench-swap bench-memory bench-batching bench-prefetch bench-overhead bench-cold bench-load lock lock-engine-builder clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-19s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -184,6 +184,9 @@ $(BENCH)/.done: tests/bench/cold/requirements.lock
 
 bench-cold: $(BENCH)/.done ## cold starts of Ember and of others side by side; or ARGS=--quick
 	$(BENCH)/bin/python -m tests.bench.cold $(ARGS)
+
+bench-load: $(BENCH)/.done ## Ember and others under load, side by side; or ARGS=--quick
+	$(BENCH)/bin/python -m tests.bench.load $(ARGS)
 
 # --- upkeep -------------------------------------------------------------------------------------
 
