@@ -28,7 +28,7 @@ import psutil
 from function.assemble import embedded
 from function.turn import Lane
 from tests.bench.load import mix, servers
-from tests.bench.load.ceiling import Ceiling, Cell, grid
+from tests.bench.load.ceiling import Ceiling, Cell, Loop, grid
 from tests.bench.load.traffic import Stream, Traffic
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ class Found:
     """What was measured of one set of models.
 
     Attributes:
-        bare: swaps per second of the bare loop, by way.
+        bare: the bare loop, by way.
         closed: by server and number of clients, one for each round.
         open: by server and share of its capacity.
         rates: the capacity of each server, swaps per second.
@@ -85,7 +85,7 @@ class Found:
         shares: CPU that the load generator took, in CPUs, of each measurement.
     """
 
-    bare: dict[Cell, list[float]] = field(default_factory=lambda: defaultdict(list))
+    bare: dict[Cell, list[Loop]] = field(default_factory=lambda: defaultdict(list))
     closed: dict[str, dict[int, list[Stream]]] = field(
         default_factory=lambda: defaultdict(lambda: defaultdict(list))
     )
@@ -100,6 +100,10 @@ class Found:
     def of(self, name: str, clients: int) -> list[float]:
         """Seconds of the swaps in closed loops of so many clients."""
         return [took for stream in self.closed[name][clients] for took in stream.times]
+
+    def ceiling(self, cell: Cell) -> float:
+        """Swaps per second of one bare loop."""
+        return statistics.median(each.rate for each in self.bare[cell])
 
     def capacity(self, name: str) -> float:
         """The most swaps per second of any closed loop."""
@@ -144,9 +148,9 @@ def measured(manifest: Path, single: Path | None, scale: Scale, names: set[str])
     found, environ = Found(), environment(manifest)
     with Ceiling(environ) as ceiling:
         for cell in grid():
-            rate, took = ceiling.loop(cell, scale.bare_s)
-            found.bare[cell].append(rate)
-            found.deadline = found.deadline or round(LONE_SWAPS * took, 1)  # the first is alone
+            once = ceiling.loop(cell, scale.bare_s)
+            found.bare[cell].append(once)
+            found.deadline = found.deadline or round(LONE_SWAPS * once.took, 1)  # first alone
         chosen = [
             each
             for each in servers.everyone(PATIENCE_S)
@@ -195,7 +199,7 @@ def closed(
     """Closed loops; those of untuned peers at saturation only."""
     for server in running.values():
         loop(found, server, 2, 1.0)  # warm
-    best = sorted(found.bare, key=lambda cell: found.bare[cell][0])[-2:]
+    best = sorted(found.bare, key=lambda cell: found.bare[cell][0].rate)[-2:]
     for _ in range(scale.rounds):
         for clients in scale.clients:
             for name, server in running.items():
@@ -208,7 +212,7 @@ def closed(
                 found.closed[name][clients].append(loop(found, server, clients, seconds))
             if clients == SATURATED:
                 for cell in best:
-                    found.bare[cell].append(ceiling.loop(cell, scale.closed_s)[0])
+                    found.bare[cell].append(ceiling.loop(cell, scale.closed_s))
 
 
 def loop(found: Found, server: Server, clients: int, seconds: float) -> Stream:
@@ -282,10 +286,11 @@ def arrivals(found: Found, running: dict[str, Server], scale: Scale) -> None:
 
 def report(found: Found, scale: Scale) -> bool:
     """Print all tables and goals; whether every goal is met."""
-    best = max(found.bare, key=lambda cell: (len(found.bare[cell]), statistics.median(found.bare[cell])))
-    print("| bare loop: threads × at once × batch | swaps/s |\n|---|---|")
-    for cell, rates in found.bare.items():
-        print(f"| {cell} | {statistics.median(rates):.1f} |")
+    best = max(found.bare, key=lambda cell: (len(found.bare[cell]), found.ceiling(cell)))
+    print("| bare loop: threads × at once × batch | swaps/s | CPU ms |\n|---|---|---|")
+    for cell, loops in found.bare.items():
+        cpu = statistics.median(each.cpu for each in loops) * 1e3
+        print(f"| {cell} | {found.ceiling(cell):.1f} | {cpu:.0f} |")
     print(
         "\n| closed loop | clients | swaps/s | p50, p95, p99 ms | CPU ms | not served |\n"
         "|---|---|---|---|---|---|"
@@ -339,7 +344,7 @@ def goals(found: Found, best: Cell) -> Iterable[tuple[bool, str]]:
         key=statistics.median,
     )
     bare = found.bare[best][1:] or found.bare[best]
-    ratio = statistics.median(mine / most for mine, most in zip(ours, bare, strict=False))
+    ratio = statistics.median(mine / most.rate for mine, most in zip(ours, bare, strict=False))
     yield ratio >= 0.95, f"saturated ÷ best bare loop ({best}) {ratio:.2f} ≥ 0.95"
     p99 = {name: percentile(by[0.8].times, 99) for name, by in found.open.items()}
     peers = {name: value for name, value in p99.items() if name != "Ember"}

@@ -1,7 +1,6 @@
 """The ceiling: whole swaps in bare loops of threads, without HTTP, in a process of its own.
 
-Reads lines of `THREADS CONCURRENT BATCH SECONDS` and answers each with `SWAPS_PER_SECOND SECONDS`,
-the second being the median time of one call.
+Reads lines of `THREADS CONCURRENT BATCH SECONDS` and answers each with the numbers of a `Loop`.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from itertools import product
 from typing import TYPE_CHECKING
 
@@ -36,6 +35,21 @@ class Cell:
 
     def __str__(self) -> str:
         return f"{self.threads} × {self.concurrent} × {self.batch}"
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """What came of it.
+
+    Attributes:
+        rate: swaps per second.
+        took: the median seconds of a call.
+        cpu: seconds of CPU for each swap.
+    """
+
+    rate: float
+    took: float
+    cpu: float
 
 
 def grid() -> list[Cell]:
@@ -74,17 +88,16 @@ class Ceiling:
         self._process.stdin.close()
         self._process.wait(30)
 
-    def loop(self, cell: Cell, seconds: float) -> tuple[float, float]:
-        """Swaps per second, and the median seconds of a call."""
+    def loop(self, cell: Cell, seconds: float) -> Loop:
+        """Loop for some seconds."""
         print(cell.threads, cell.concurrent, cell.batch, seconds, file=self._process.stdin, flush=True)
         if not (line := self._process.stdout.readline()):
             raise RuntimeError("the bare loop has ended; its error is above")
-        rate, took = map(float, line.split())
-        return rate, took
+        return Loop(*map(float, line.split()))
 
 
-def _loop(swap: Swap, cell: Cell, pair: tuple[bytes, bytes], seconds: float) -> tuple[float, float]:
-    """One measurement; what runs when the time is over is not counted, but the time it took is."""
+def _loop(swap: Swap, cell: Cell, pair: tuple[bytes, bytes], seconds: float) -> Loop:
+    """One measurement."""
     done: list[list[float]] = [[] for _ in range(cell.concurrent)]
     end = time.perf_counter() + seconds
 
@@ -97,13 +110,16 @@ def _loop(swap: Swap, cell: Cell, pair: tuple[bytes, bytes], seconds: float) -> 
             own.append(time.perf_counter() - began)
 
     threads = [threading.Thread(target=work, args=(own,)) for own in done]
+    busy = time.process_time()
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
     # Each thread for itself, so that those that end early do not count as idle.
     rate = sum(len(own) * cell.batch / sum(own) for own in done)
-    return rate, statistics.median(took for own in done for took in own)
+    took = [took for own in done for took in own]
+    cpu = (time.process_time() - busy) / (len(took) * cell.batch)
+    return Loop(rate, statistics.median(took), cpu)
 
 
 def main() -> None:
@@ -126,7 +142,7 @@ def main() -> None:
     for line in sys.stdin:
         *numbers, seconds = line.split()
         cell = Cell(*map(int, numbers))
-        print(*_loop(swaps[cell.threads], cell, pair, float(seconds)), flush=True)
+        print(*astuple(_loop(swaps[cell.threads], cell, pair, float(seconds))), flush=True)
 
 
 if __name__ == "__main__":
