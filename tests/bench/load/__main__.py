@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shutil
 import signal
 import statistics
 import sys
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from tests.bench.load.servers import Server
 
 SIZES = (1, 2, 4, 8)
+STORE = Path("build/bench-load/store").absolute()
 SATURATED = 16
 LOADS = {0.1: 0.6, 0.5: 0.7, 0.8: 1.4, 1.0: 0.8, 1.5: 1.4}
 """Shares of the capacity, and how long each is sent, in units of `Scale.open_s`."""
@@ -121,6 +123,7 @@ def main() -> int:
     options.add_argument("--only", default="", help="names of the peers, separated by commas")
     chosen = options.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # and end what was started
+    shutil.rmtree(STORE / "tuned", ignore_errors=True)  # this machine may have been busy then
     manifests = {
         "embedded": (embedded(), None),
         "batching": (mix.batching(SIZES), mix.batching(SIZES[:1])),
@@ -179,11 +182,10 @@ def measured(manifest: Path, single: Path | None, scale: Scale, names: set[str])
 
 def environment(manifest: Path) -> dict[str, str]:
     """What all servers are started with."""
-    store = Path("build/bench-load/store").absolute()
     Path("build/bench-cold").mkdir(parents=True, exist_ok=True)  # logs of the servers
     return os.environ | {
         "EMBER_MANIFEST": str(manifest),
-        "EMBER_STORE": str(store),
+        "EMBER_STORE": str(STORE),
         "EMBER_LOG_LEVEL": "warning",
         "EMBER_DRAIN_GRACE_S": "0",
         "EMBER_HEARTBEAT_S": "0",  # else it swaps while others are measured
