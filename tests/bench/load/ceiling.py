@@ -90,7 +90,9 @@ class Ceiling:
 
     def loop(self, cell: Cell, seconds: float) -> Loop:
         """Loop for some seconds."""
-        print(cell.threads, cell.concurrent, cell.batch, seconds, file=self._process.stdin, flush=True)
+        print(
+            cell.threads, cell.concurrent, cell.batch, seconds, file=self._process.stdin, flush=True
+        )
         if not (line := self._process.stdout.readline()):
             raise RuntimeError("the bare loop has ended; its error is above")
         return Loop(*map(float, line.split()))
@@ -134,8 +136,7 @@ def main() -> None:
     cv2.setNumThreads(1)
     pair = sample("hopper"), sample("collins")
     swaps = {
-        threads: Swap(models.load(read(MANIFEST), threads, STORE))
-        for threads in {1, usable_cpus()}
+        threads: Swap(models.load(read(MANIFEST), threads, STORE)) for threads in {1, usable_cpus()}
     }
     for swap in swaps.values():
         swap.many([pair])

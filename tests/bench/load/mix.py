@@ -60,8 +60,12 @@ def _branched(data: bytes) -> bytes:
     for number, (inputs, outputs) in enumerate(pairwise(_WIDTHS)):
         weights = rng.standard_normal((inputs, outputs), np.float32) / np.float32(inputs**0.5)
         graph.initializer.append(numpy_helper.from_array(weights, f"branch.w{number}"))
-        graph.node.append(helper.make_node("MatMul", [at, f"branch.w{number}"], [f"branch.{number}"]))
-        graph.node.append(helper.make_node("Relu", [f"branch.{number}"], [at := f"branch.r{number}"]))
+        graph.node.append(
+            helper.make_node("MatMul", [at, f"branch.w{number}"], [f"branch.{number}"])
+        )
+        graph.node.append(
+            helper.make_node("Relu", [f"branch.{number}"], [at := f"branch.r{number}"])
+        )
     scale = numpy_helper.from_array(np.array([1e-30], np.float32), "branch.scale")
     graph.initializer.append(scale)
     graph.node.append(helper.make_node("Mul", [at, "branch.scale"], ["branch.nothing"]))

@@ -492,9 +492,7 @@ class TestWhileAllPermitsAreTaken:
             turn.current.set(Turn(lane))
             return batcher.run(numbered(number))
 
-        return [
-            pool.submit(contextvars.Context().run, member, number) for number in range(count)
-        ]
+        return [pool.submit(contextvars.Context().run, member, number) for number in range(count)]
 
     def test_it_waits_until_one_is_free(self, pool, batcher, engine, taken):
         futures = self.come(pool, batcher, 3)
