@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 BENCH := .venv-bench
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test test-fast services lint format docs image image-test image-size image-licences image-pin bench bench-boot bench-swap bench-memory bench-batching bench-prefetch bench-overhead bench-cold bench-load lock lock-engine-builder clean
+.PHONY: $(shell sed -n 's/^\([a-z-]*\):.*\#\# .*/\1/p' Makefile)
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-19s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -128,7 +128,7 @@ define replacement
     - {op: replace, path: /spec/$(3)/image, value: "$($(1))"}
 endef
 
-.PHONY: render diff deploy platform $(DEPLOY)
+.PHONY: $(DEPLOY)
 $(DEPLOY):
 	@test -f knative/overlays/$(OVERLAY)/kustomization.yaml || \
 		{ echo "There is no overlay $(OVERLAY); there are:" $$(ls knative/overlays) >&2; exit 1; }
@@ -152,7 +152,7 @@ platform: ## turn on what Ember needs in Knative, for the whole cluster and for 
 
 # --- measurements -------------------------------------------------------------------------------
 
-bench: bench-swap bench-memory bench-batching bench-prefetch bench-overhead ## every benchmark
+bench: bench-swap bench-memory bench-batching bench-prefetch bench-overhead bench-cost ## every benchmark
 
 bench-boot: $(VENV)/.dev ## start of a container to the first swap, against an image built the naive way
 	@$(MAKE) --no-print-directory image TARGET=cpu
@@ -174,6 +174,9 @@ bench-prefetch: $(VENV)/.dev ## getting models against cp + sha256sum and agains
 
 bench-overhead: $(VENV)/.dev ## a call that does nothing, through all of admission, against bare aiohttp
 	$(BIN)/python -m tests.bench.overhead $(ARGS)
+
+bench-cost: $(VENV)/.dev ## what a swap costs in each class of the price list, and fair prices
+	$(BIN)/python -m tests.bench.cost $(ARGS)
 
 $(BENCH)/.done: tests/bench/cold/requirements.lock
 	@echo "Installing what Ember is compared with into $(BENCH); this is done once."

@@ -17,6 +17,7 @@ COMMANDS = {
     "faces": ("function.cli.faces:faces", "List the faces of a photo, or draw them."),
     "price": ("function.cli.price:price", "Say how many tokens a swap costs."),
     "keys": ("function.cli.keys:keys", "Make API keys for callers."),
+    "events": ("function.cli.events:events", "Explain what would be done with an event."),
     "coldstart": ("function.cli.coldstart:coldstart", "Show where the time goes until ready."),
     "config": ("function.cli.config:config", "Show the settings and where each came from."),
     "ping": ("keepalive.cli:ping", "Ask a server whether it is ready, and swaps."),

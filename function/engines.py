@@ -11,7 +11,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from function.faces import models
-from function.runtime.buckets import Buckets
 from function.runtime.engine import PROVIDERS
 from function.runtime.slot import Slot, State
 from warmup.manifest import narrowed
@@ -248,6 +247,7 @@ class Engines:
     def _shared(self, model: Model, engine: Engine, open_engine: Callable[..., Engine]) -> Engine:
         """The engine as many threads share it."""
         from function.runtime.batcher import Batcher
+        from function.runtime.buckets import Buckets
 
         on_cpu = engine.provider == PROVIDERS["cpu"]
         runs: int | None = 1

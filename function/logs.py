@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 request_id: ContextVar[str | None] = ContextVar("request_id", default=None)
 """The request that the running task works for; it is part of every line that the task logs."""
 
+trace_id: ContextVar[str | None] = ContextVar("trace_id", default=None)
+"""The trace (W3C Trace Context) that the running task works for, likewise."""
+
 
 def setup(format: str = "auto", level: str = "info", stream: TextIO | None = None) -> None:  # noqa: A002
     """Send all logs, also those of libraries and Python's warnings, to one place in one format.
@@ -54,8 +57,7 @@ class JsonLines(logging.Formatter):
             "message": record.getMessage(),
             "logger": record.name,
         }
-        if current := request_id.get():
-            event["request_id"] = current
+        event |= _whose()
         if record.exc_info:
             event["error"] = self.formatException(record.exc_info)
         return _JSON.encode({**event, **_extra(record), **event})
@@ -80,8 +82,7 @@ class Readable(logging.Formatter):
         level = self._paint(f"{record.levelname.lower():<7}", self._COLOURS.get(record.levelno, 36))
         time = self._paint(_moment(record).astimezone().strftime("%H:%M:%S.%f")[:-3], 2)
         facts = _extra(record)
-        if current := request_id.get():
-            facts["request_id"] = current
+        facts |= _whose()
         rest = " ".join(f"{key}={_plain(str(value))}" for key, value in facts.items())
         line = f"{time} {level} {_plain(record.getMessage())}"
         line += f"  {self._paint(rest, 2)}" if rest else ""
@@ -98,6 +99,12 @@ _OWN = {*logging.makeLogRecord({}).__dict__, "message", "asctime"}
 def _extra(record: logging.LogRecord) -> dict[str, Any]:
     """The fields that the caller put into `extra`."""
     return {key: value for key, value in record.__dict__.items() if key not in _OWN}
+
+
+def _whose() -> dict[str, str]:
+    """What the running task works for."""
+    found = {"request_id": request_id.get(), "trace_id": trace_id.get()}
+    return {name: value for name, value in found.items() if value}
 
 
 def _moment(record: logging.LogRecord) -> datetime:

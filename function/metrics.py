@@ -15,6 +15,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 
 from function.admission.ladder import Rung
 from function.admission.quota import Event
+from function.events.outcome import Kind
 from function.runtime import memory
 from function.turn import Lane
 from warmup.phase import Phase
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
     from function.admission.queue import Queue
     from function.admission.setup import Parts
+    from function.events.outcome import Outcome
     from function.service import Service
     from warmup.replica import Replica
 
@@ -64,121 +66,16 @@ class Metrics:
         self.described: list[Described] = []
         self._swaps: list[float] = []
 
-        self._requests = self._counter(
-            "ember_requests",
-            "Requests. The route is the template of the address, or `unmatched`; status 499 means"
-            " that the client went away.",
-            "route",
-            "method",
-            "status",
+        self._of_requests(service)
+        self._of_admission(parts)
+        self._of_start(replica)
+        self._of_models(service)
+        kinds = ", ".join(f"`{each}`: {each.meaning}" for each in Kind)
+        self._events = self._counter(
+            "ember_events",
+            f"Events that were delivered, by what became of them. {kinds}.",
+            "outcome",
         )
-        self._request_seconds = self._histogram(
-            "ember_request_seconds", "From the request's head to the answer's head.", "route"
-        )
-        self._stage_seconds = self._histogram(
-            "ember_stage_seconds",
-            "Time of one request in one stage; `receive` is the network, `queue` the wait for a"
-            " place, `load` the wait for a model that was left cold.",
-            "stage",
-        )
-        self._problems = self._counter("ember_problems", "Answers that were problems.", "code")
-        self._warnings = self._counter("ember_warnings", "Answers with that warning.", "code")
-        self._value("ember_in_work", "Requests that hold a place.", lambda: service.in_work)
-        in_flight = self._gauge(
-            "ember_in_flight", "Requests that wait for a place or hold one.", "lane"
-        )
-        waits = self._gauge(
-            "ember_wait_seconds", "How long a new request would wait for a place.", "lane"
-        )
-        for lane in Lane:
-            in_flight.labels(lane).set_function(partial(_in_flight, parts.queue, lane))
-            waits.labels(lane).set_function(partial(_wait_s, parts.queue, lane))
-        meanings = ", ".join(f"`{each}`: {each.meaning}" for each in Rung)
-        rungs = self._gauge("ember_rung", f"1 while the rung is taken. {meanings}.", "rung")
-        for rung in Rung:
-            rungs.labels(rung).set_function(partial(_on, parts, rung))
-        self._on_rungs = self._counter(
-            "ember_rung_requests", "Requests that were served on the rung.", "rung"
-        )
-        events = ", ".join(f"`{each}`: {each.meaning}" for each in Event)
-        self._quota_events = self._counter(
-            "ember_quota_events", f"What happened to tokens. {events}.", "event"
-        )
-        self._quota_tokens = self._counter(
-            "ember_quota_tokens", "How many tokens that was about.", "event"
-        )
-        parts.quota.listeners.append(self._on_tokens)
-        self._value(
-            "ember_quota_store_down",
-            "1 while the store of the quotas counts as down.",
-            lambda: parts.quota.down,
-        )
-        self._value(
-            "ember_first_request_ratio",
-            f"Time of the first swap by request over the median of the next ones, {_AFTER_FIRST} at"
-            " most; not a number before there are any.",
-            self._first_ratio,
-        )
-
-        phases = self._gauge("ember_phase", "1 for the phase that the replica is in.", "phase")
-        for each in Phase:
-            phases.labels(each).set_function(partial(_is, replica, each))
-        changes = self._counter("ember_phase_changes", "How often the phase was entered.", "phase")
-        replica.listeners.append(lambda phase: changes.labels(phase).inc())
-        for step in replica.steps:  # a replica begins before there is HTTP
-            changes.labels(step.phase).inc()
-        loads = self._gauge(
-            "ember_model_load_seconds",
-            "Verifying and loading the model; not a number before it is loaded.",
-            "role",
-        )
-        spans = self._gauge(
-            "ember_cold_start_seconds",
-            "Each span of the start, and `ready` for all of it from the start of the process; there"
-            " when it is over.",
-            "span",
-        )
-        replica.listeners.append(partial(_cold_start, replica, spans))
-        degraded = self._gauge(
-            "ember_degraded", "1 if the model runs on something else than was wanted.", "role"
-        )
-        bases = self._gauge(
-            "ember_batch_base_seconds",
-            "What a batch costs whatever its size, as learned; not a number before the first one.",
-            "role",
-        )
-        slopes = self._gauge(
-            "ember_batch_item_seconds", "What each of its items costs on top of that.", "role"
-        )
-        caps = self._gauge(
-            "ember_batch_cap", "The most items of a batch that memory has room for.", "role"
-        )
-        for role in service.engines.slots:
-            loads.labels(role).set_function(partial(_load_s, service, role))
-            degraded.labels(role).set_function(partial(_degraded, service, role))
-            bases.labels(role).set_function(partial(_cost, service, role, "base"))
-            slopes.labels(role).set_function(partial(_cost, service, role, "slope"))
-            caps.labels(role).set_function(partial(_cap, service, role))
-        self._batch_items = self._histogram(
-            "ember_batch_items", "Items of a batch, padding not counted.", "role", buckets=_ITEMS
-        )
-        self._waited_seconds = self._histogram(
-            "ember_waited_seconds",
-            "Waits inside, by lane: of a request for a place, of one of its steps for a thread, and"
-            " of one of its items for a batch.",
-            "for",
-            "lane",
-        )
-        self._dropped = self._counter(
-            "ember_batch_dropped",
-            "Members of batches that were dropped before they ran, because the client went away or"
-            " the deadline passed.",
-            "role",
-        )
-        self._bisections = self._counter(
-            "ember_batch_bisections", "Batches that failed and were tried again in halves.", "role"
-        )
-        service.observer = self
         self._heartbeat_seconds = self._histogram(
             "ember_heartbeat_seconds", "Swaps that an idle replica made to stay warm."
         )
@@ -256,11 +153,137 @@ class Metrics:
         self._quota_events.labels(event).inc()
         self._quota_tokens.labels(event).inc(tokens)
 
+    def on_event(self, outcome: Outcome) -> None:
+        """Count one event."""
+        self._events.labels(outcome.kind).inc()
+
     def _first_ratio(self) -> float:
         if len(self._swaps) < 2:
             return math.nan
         first, *rest = self._swaps
         return first / statistics.median(rest)
+
+    def _of_requests(self, service: Service) -> None:
+        self._requests = self._counter(
+            "ember_requests",
+            "Requests. The route is the template of the address, or `unmatched`; status 499 means"
+            " that the client went away.",
+            "route",
+            "method",
+            "status",
+        )
+        self._request_seconds = self._histogram(
+            "ember_request_seconds", "From the request's head to the answer's head.", "route"
+        )
+        self._stage_seconds = self._histogram(
+            "ember_stage_seconds",
+            "Time of one request in one stage; `receive` is the network, `queue` the wait for a"
+            " place, `load` the wait for a model that was left cold.",
+            "stage",
+        )
+        self._problems = self._counter("ember_problems", "Answers that were problems.", "code")
+        self._warnings = self._counter("ember_warnings", "Answers with that warning.", "code")
+        self._value("ember_in_work", "Requests that hold a place.", lambda: service.in_work)
+        self._value(
+            "ember_first_request_ratio",
+            f"Time of the first swap by request over the median of the next ones, {_AFTER_FIRST} at"
+            " most; not a number before there are any.",
+            self._first_ratio,
+        )
+
+    def _of_admission(self, parts: Parts) -> None:
+        in_flight = self._gauge(
+            "ember_in_flight", "Requests that wait for a place or hold one.", "lane"
+        )
+        waits = self._gauge(
+            "ember_wait_seconds", "How long a new request would wait for a place.", "lane"
+        )
+        for lane in Lane:
+            in_flight.labels(lane).set_function(partial(_in_flight, parts.queue, lane))
+            waits.labels(lane).set_function(partial(_wait_s, parts.queue, lane))
+        meanings = ", ".join(f"`{each}`: {each.meaning}" for each in Rung)
+        rungs = self._gauge("ember_rung", f"1 while the rung is taken. {meanings}.", "rung")
+        for rung in Rung:
+            rungs.labels(rung).set_function(partial(_on, parts, rung))
+        self._on_rungs = self._counter(
+            "ember_rung_requests", "Requests that were served on the rung.", "rung"
+        )
+        events = ", ".join(f"`{each}`: {each.meaning}" for each in Event)
+        self._quota_events = self._counter(
+            "ember_quota_events", f"What happened to tokens. {events}.", "event"
+        )
+        self._quota_tokens = self._counter(
+            "ember_quota_tokens", "How many tokens that was about.", "event"
+        )
+        parts.quota.listeners.append(self._on_tokens)
+        self._value(
+            "ember_quota_store_down",
+            "1 while the store of the quotas counts as down.",
+            lambda: parts.quota.down,
+        )
+
+    def _of_start(self, replica: Replica) -> None:
+        phases = self._gauge("ember_phase", "1 for the phase that the replica is in.", "phase")
+        for each in Phase:
+            phases.labels(each).set_function(partial(_is, replica, each))
+        changes = self._counter("ember_phase_changes", "How often the phase was entered.", "phase")
+        replica.listeners.append(lambda phase: changes.labels(phase).inc())
+        for step in replica.steps:  # a replica begins before there is HTTP
+            changes.labels(step.phase).inc()
+        spans = self._gauge(
+            "ember_cold_start_seconds",
+            "Each span of the start, and `ready` for all of it from the start of the process; there"
+            " when it is over.",
+            "span",
+        )
+        replica.listeners.append(partial(_cold_start, replica, spans))
+
+    def _of_models(self, service: Service) -> None:
+        loads = self._gauge(
+            "ember_model_load_seconds",
+            "Verifying and loading the model; not a number before it is loaded.",
+            "role",
+        )
+        degraded = self._gauge(
+            "ember_degraded", "1 if the model runs on something else than was wanted.", "role"
+        )
+        bases = self._gauge(
+            "ember_batch_base_seconds",
+            "What a batch costs whatever its size, as learned; not a number before the first one.",
+            "role",
+        )
+        slopes = self._gauge(
+            "ember_batch_item_seconds", "What each of its items costs on top of that.", "role"
+        )
+        caps = self._gauge(
+            "ember_batch_cap", "The most items of a batch that memory has room for.", "role"
+        )
+        for role in service.engines.slots:
+            loads.labels(role).set_function(partial(_load_s, service, role))
+            degraded.labels(role).set_function(partial(_degraded, service, role))
+            bases.labels(role).set_function(partial(_cost, service, role, "base"))
+            slopes.labels(role).set_function(partial(_cost, service, role, "slope"))
+            caps.labels(role).set_function(partial(_cap, service, role))
+        self._batch_items = self._histogram(
+            "ember_batch_items", "Items of a batch, padding not counted.", "role", buckets=_ITEMS
+        )
+        self._waited_seconds = self._histogram(
+            "ember_waited_seconds",
+            "Waits inside, by lane: of a request for a place, of one of its steps for a thread, and"
+            " of one of its items for a batch.",
+            "for",
+            "lane",
+        )
+        self._dropped = self._counter(
+            "ember_batch_dropped",
+            "Members of batches that were dropped before they ran, because the client went away or"
+            " the deadline passed.",
+            "role",
+        )
+        self._bisections = self._counter(
+            "ember_batch_bisections", "Batches that failed and were tried again in halves.", "role"
+        )
+        service.observer = self
 
     def _counter(self, name: str, doc: str, *labels: str) -> _Children[Counter]:
         self.described.append(Described(f"{name}_total", "counter", labels, doc))

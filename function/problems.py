@@ -38,6 +38,11 @@ KINDS: dict[str, Kind] = {
     "forbidden": Kind(
         403, "The caller may not do this", "Ask whoever runs this service for another tier."
     ),
+    "bad_event": Kind(
+        400,
+        "The event cannot be read",
+        "Send a CloudEvent 1.0 (binary, structured or batched) or a push of Pub/Sub.",
+    ),
     "not_found": Kind(
         404, "There is nothing at this address", "See /openapi.json for the addresses."
     ),
@@ -51,6 +56,7 @@ KINDS: dict[str, Kind] = {
         408, "The request body took too long to arrive", "Send smaller files, or send them faster."
     ),
     "body_too_large": Kind(413, "The request body is too large", "Send smaller files."),
+    "object_too_large": Kind(413, "What is behind a URI is too large", "Use a smaller file."),
     "too_many_pixels": Kind(413, "The image has too many pixels", "Scale the image down."),
     "unsupported_media_type": Kind(
         415,
@@ -65,6 +71,22 @@ KINDS: dict[str, Kind] = {
     "bad_value": Kind(422, "A field has a value that is not possible", "See /openapi.json."),
     "unsupported_uri": Kind(
         422, "This kind of URI is not supported", "Send the file itself, or a data: URI."
+    ),
+    "object_not_found": Kind(
+        422, "There is nothing at a URI", "Check the URI; what it led to may have been deleted."
+    ),
+    "object_forbidden": Kind(
+        422,
+        "A URI may not be used",
+        "Use a public https:// address, or one that Ember has been given access to.",
+    ),
+    "no_source": Kind(
+        422, "It is not known whose face is wanted", "Name a source of events.toml in the metadata."
+    ),
+    "output_taken": Kind(
+        422,
+        "Something else is where the output belongs",
+        "Change `output` in events.toml so that each upload has a name of its own.",
     ),
     "no_face": Kind(
         422, "No face was found", "Use a photo in which the face is visible and upright."
@@ -86,6 +108,18 @@ KINDS: dict[str, Kind] = {
     ),
     "quota_unavailable": Kind(
         503, "Tokens cannot be counted at the moment", "Try again after Retry-After seconds."
+    ),
+    "storage_unavailable": Kind(
+        503, "What is behind a URI cannot be reached", "Try again after Retry-After seconds."
+    ),
+    "event_in_work": Kind(
+        503, "The event is being worked on", "Deliver it again after Retry-After seconds."
+    ),
+    "events_unavailable": Kind(
+        503, "Events cannot be taken in at the moment", "Try again after Retry-After seconds."
+    ),
+    "sink_unavailable": Kind(
+        503, "The result event cannot be sent", "See that what K_SINK names can be reached."
     ),
     "not_ready": Kind(503, "The replica is not ready yet", "Try again after Retry-After seconds."),
     "deadline_exceeded": Kind(

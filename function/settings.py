@@ -13,15 +13,20 @@ from warmup.settings import WarmupSettings
 from warmup.variables import (
     amount,
     choice,
+    extensions,
     file,
+    folders,
     moment,
+    networks,
     part_or_amount,
+    places,
     redis_url,
     seconds,
     secure_url,
     switch,
     text,
     variable,
+    web_url,
     whole,
     words,
 )
@@ -29,6 +34,7 @@ from warmup.variables import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
+    from ipaddress import IPv4Network, IPv6Network
     from pathlib import Path
 
 
@@ -223,6 +229,63 @@ class Settings(WarmupSettings):
         60.0,
         seconds(0.1, 3600),
         "How long a client may take to receive an answer.",
+    )
+    uri_timeout_s: float = variable(
+        30.0,
+        seconds(1, 3600),
+        "How long it may take to get what is behind a URI, with all tries.",
+    )
+    uri_networks: tuple[IPv4Network | IPv6Network, ...] = variable(
+        (),
+        networks(),
+        "Networks that are not public and that `https://` and `http://` URIs may lead to"
+        " nevertheless; all other `http://` URIs, and private addresses, are refused.",
+        shown_default="none",
+    )
+    uri_folders: tuple[Path, ...] = variable(
+        (),
+        folders(),
+        "Folders that `file://` URIs may lead into.",
+        shown_default="none",
+    )
+    uri_buckets: tuple[str, ...] = variable(
+        (),
+        places(),
+        "The buckets that `gs://` URIs of requests may name, each with the beginning of a name if"
+        " wanted, like `photos` or `photos/people/`; `*` is every bucket that Ember may read, as"
+        " it reads them with its own credentials. Events are not bound by it.",
+        shown_default="none",
+    )
+    events: Path | None = variable(
+        None,
+        file(),
+        "The TOML file that says what is done with uploads that `POST /` tells of.",
+        shown_default="none: no events are taken in",
+    )
+    event_ack_s: float = variable(
+        8.0,
+        seconds(0.1, 3600),
+        "After how long an event is answered that is not done yet. It has to be shorter than the"
+        " timeout of whoever delivers it, which is 10 seconds for Pub/Sub.",
+    )
+    event_lease_s: float = variable(
+        30.0,
+        seconds(1, 3600),
+        "After how long without a sign of life another replica takes an event over.",
+    )
+    event_sink: str | None = variable(
+        None,
+        web_url(),
+        "Where result events go.",
+        shown_default="none: they are the answer",
+        fallback="K_SINK",
+    )
+    event_overrides: tuple[tuple[str, str], ...] = variable(
+        (),
+        extensions(),
+        "Attributes that result events get.",
+        shown_default="none",
+        fallback="K_CE_OVERRIDES",
     )
     drain_grace_s: float = variable(
         5.0,

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import time
 from collections import deque
+from contextvars import Context
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
@@ -157,7 +158,8 @@ class Replica:
         self._forget_timer()
         plan = self._plan(whole=whole)
         self._enter(plan[0][0])
-        self._attempt = asyncio.create_task(self._bring_up(plan, whole=whole))
+        # It works for nobody, also where a request has found out that it is needed.
+        self._attempt = asyncio.create_task(self._bring_up(plan, whole=whole), context=Context())
         # Nobody may be waiting for it; what it raises is told by `last_error`.
         self._attempt.add_done_callback(lambda task: task.cancelled() or task.exception())
 

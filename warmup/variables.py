@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import json
 import math
 import re
 from dataclasses import dataclass
 from datetime import datetime
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from urllib.parse import urlsplit
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
 T = TypeVar("T")
+
+_EXTENSION = re.compile("[a-z0-9]{1,40}")
 
 PREFIX = "EMBER_"
 HIDDEN = "***"
@@ -262,6 +266,31 @@ def secure_url() -> Reader[str]:
     return Reader(parse, "an https:// address; http:// only of this machine")
 
 
+def web_url() -> Reader[str]:
+    """Any http or https address."""
+
+    def parse(given: str) -> str:
+        parts = urlsplit(given)
+        if parts.scheme not in {"http", "https"} or not parts.hostname or parts.port == 0:
+            raise ValueError(given)
+        return given
+
+    return Reader(parse, "an http:// or https:// address")
+
+
+def extensions() -> Reader[tuple[tuple[str, str], ...]]:
+    """Attributes of CloudEvents in the form of K_CE_OVERRIDES."""
+
+    def parse(given: str) -> tuple[tuple[str, str], ...]:
+        value = json.loads(given)
+        found = value.get("extensions") or {} if isinstance(value, dict) else None
+        if not isinstance(found, dict) or not all(map(_EXTENSION.fullmatch, found)):
+            raise ValueError(given)
+        return tuple((name, str(each)) for name, each in found.items())
+
+    return Reader(parse, 'JSON like {"extensions": {"team": "photos"}}')
+
+
 def redis_url() -> Reader[str]:
     """The address of a Redis."""
 
@@ -297,6 +326,39 @@ def folder() -> Reader[Path]:
         return path.absolute()
 
     return Reader(parse, "the path of a folder")
+
+
+def folders() -> Reader[tuple[Path, ...]]:
+    """Folders that exist, with commas between them."""
+
+    def parse(given: str) -> tuple[Path, ...]:
+        found = tuple(Path(each.strip()).expanduser().absolute() for each in given.split(","))
+        if not all(path.is_dir() for path in found):
+            raise ValueError(given)
+        return found
+
+    return Reader(parse, "paths of folders that exist, with commas between them")
+
+
+def networks() -> Reader[tuple[IPv4Network | IPv6Network, ...]]:
+    """Networks of addresses, with commas between them."""
+
+    def parse(given: str) -> tuple[IPv4Network | IPv6Network, ...]:
+        return tuple(ip_network(each.strip()) for each in given.split(","))
+
+    return Reader(parse, "networks like 10.0.0.0/8 or fd00::/8, with commas between them")
+
+
+def places() -> Reader[tuple[str, ...]]:
+    """Buckets, perhaps with a prefix of names, with commas between them; `*` is every bucket."""
+
+    def parse(given: str) -> tuple[str, ...]:
+        found = tuple(each.strip() for each in given.split(","))
+        if not all(re.fullmatch(r"\*|[a-z0-9][a-z0-9._-]{1,221}(/[^,]*)?", each) for each in found):
+            raise ValueError(given)
+        return found
+
+    return Reader(parse, "buckets like photos or photos/people/, with commas between them; or *")
 
 
 def switch() -> Reader[bool]:

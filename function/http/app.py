@@ -7,15 +7,18 @@ from typing import TYPE_CHECKING
 from aiohttp import web
 
 from function.admission import setup
+from function.events import setup as desks
 from function.http.admission import Door
 from function.http.body import Limits
 from function.http.calls import Calls
 from function.http.edge import Edge
+from function.http.events import Beside, Bulk, Events
 from function.http.probes import Probes
 from function.http.quota import Quotas
 from function.http.static import Static
-from function.http.uris import data_only
+from function.http.uris import Uris
 from function.metrics import Metrics
+from function.storage import storage as storages
 from warmup.phase import Phase
 
 if TYPE_CHECKING:
@@ -28,14 +31,15 @@ METRICS = web.AppKey("metrics", Metrics)
 LIMITS = web.AppKey("limits", Limits)
 
 
-def build(settings: Settings, health: Health, fetch: Fetch = data_only) -> web.Application:
+def build(settings: Settings, health: Health, fetch: Fetch | None = None) -> web.Application:
     """Put the application together.
 
     Args:
         settings: the limits of requests.
         health: of the service that finds and swaps, and of its replica, which is repaired when a
             model cannot be loaded.
-        fetch: gets the images that a JSON request names by URI.
+        fetch: gets the images that a JSON request names by URI; None for the storage that the
+            settings describe.
 
     Raises:
         SettingsError: what the settings name for admission cannot be used.
@@ -50,15 +54,22 @@ def build(settings: Settings, health: Health, fetch: Fetch = data_only) -> web.A
     )
     service.on_load_error = replica.repair
     door = Door(parts, settings.request_timeout_s)
+    storage = storages.of(settings)
+    fetch = fetch or Uris(storage, settings.max_body_bytes, settings.uri_buckets)
     limits = Limits(door, settings.max_body_bytes, settings.body_timeout_s)
     calls = Calls(service, replica, limits, fetch)
     quotas = Quotas(limits, fetch)
+    bulk = Bulk(service, parts)
+    desk = desks.desk(settings, storage, bulk.swap, bulk.gate, service.places)
+    events = Events(desk, replica, limits)
     probes = Probes(service, replica, metrics, health)
     static = Static()
     app = web.Application(middlewares=[edge.middleware])
     app[EDGE] = edge
     app[METRICS] = metrics
     app[LIMITS] = limits
+    if desk:
+        desk.listeners.append(metrics.on_event)
     app.add_routes(
         [
             web.post("/v1/swap", calls.swap, expect_handler=_later),
@@ -72,11 +83,15 @@ def build(settings: Settings, health: Health, fetch: Fetch = data_only) -> web.A
             web.get("/metrics", probes.scrape),
             web.get("/openapi.json", static.openapi),
             web.get("/", static.index),
+            web.post("/", events.take, expect_handler=_later),
             web.get("/page/{file}", static.named),
             web.get("/samples/{file}", static.named),
         ]
     )
     app.cleanup_ctx.append(parts.running)
+    beside = Beside(desk, storage, settings.drain_timeout_s)
+    app.on_shutdown.append(beside.stopping)
+    app.cleanup_ctx.append(beside.running)
     return app
 
 

@@ -27,11 +27,13 @@ class Limits:
         door: gives room for bodies.
         max_bytes: of the whole body.
         timeout_s: for the whole body.
+        setting: what sets `max_bytes`; "" when it is fixed.
     """
 
     door: Door
     max_bytes: int
     timeout_s: float
+    setting: str = "EMBER_MAX_BODY_BYTES"
 
 
 async def read(request: Request, limits: Limits) -> bytearray:
@@ -68,7 +70,8 @@ async def read(request: Request, limits: Limits) -> bytearray:
             # What came with the head is there already. Pieces are taken as they came: joining them
             # first, as other ways of reading do, would copy everything once more.
             async with asyncio.timeout(None if content.is_eof() else limits.timeout_s):
-                async for chunk, _ in content.iter_chunks():
+                while not content.at_eof():
+                    chunk, _ = await content.readchunk()
                     exchange.bytes_in += len(chunk)
                     if exchange.bytes_in > limits.max_bytes:
                         raise _too_large(limits, exchange.bytes_in)
@@ -89,10 +92,13 @@ async def read(request: Request, limits: Limits) -> bytearray:
 
 def _too_large(limits: Limits, value: int) -> Problem:
     """The problem; `value` is the announced length, or what had come when the limit was hit."""
-    return Problem(
+    named = f" ({limits.setting})" if limits.setting else ""
+    problem = Problem(
         "body_too_large",
-        f"The body is larger than {limits.max_bytes} bytes (EMBER_MAX_BODY_BYTES).",
+        f"The body is larger than {limits.max_bytes} bytes{named}.",
         limit=limits.max_bytes,
         value=value,
-        setting="EMBER_MAX_BODY_BYTES",
     )
+    if limits.setting:
+        problem.extra["setting"] = limits.setting
+    return problem

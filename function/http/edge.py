@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from aiohttp import hdrs, web
 
 from function import logs
+from function.events import event as events
 from function.http import answers
 from function.problems import Problem
 from function.trace import Trace
@@ -202,6 +203,8 @@ def _begin(request: BaseRequest, route: str) -> Exchange:
     exchange = Exchange(route, wish if _SANE_ID.fullmatch(wish) else os.urandom(16).hex())
     request[_EXCHANGE] = exchange
     logs.request_id.set(exchange.request_id)
+    trace = events.Trace.parse(headers.get("traceparent"))
+    logs.trace_id.set(trace.id if trace else None)
     return exchange
 
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from function.http.body import Limits
     from function.http.uris import Fetch
+    from function.storage.place import Take
 
 MULTIPART = "multipart/form-data"
 JSON = "application/json"
@@ -97,7 +98,9 @@ async def read(request: Request, table: Table, limits: Limits, fetch: Fetch) -> 
         if media_type == MULTIPART:
             found = await aside(len(data), _from_multipart, data, boundary, table)
         else:
-            found = await _from_json(data, table, fetch)
+            take, give_back = limits.door.body()
+            exchange_of(request).on_end.append(give_back)
+            found = await _from_json(data, table, fetch, take)
     for name, spec in table.items():
         if spec.required and name not in found.photos and name not in found.values:
             raise Problem("missing_field", f"`{name}` is missing.", field=name)
@@ -162,7 +165,7 @@ def _from_multipart(data: bytes | bytearray, boundary: str, table: Table) -> For
     return Form(photos, values)
 
 
-async def _from_json(data: bytes | bytearray, table: Table, fetch: Fetch) -> Form:
+async def _from_json(data: bytes | bytearray, table: Table, fetch: Fetch, take: Take) -> Form:
     photos: dict[str, tuple[Upload, ...]] = {}
     values: dict[str, Any] = {}
     for name, value in (await aside(len(data), _object, data)).items():
@@ -173,7 +176,7 @@ async def _from_json(data: bytes | bytearray, table: Table, fetch: Fetch) -> For
                 several = " or a list of them" if spec.most > 1 else ""
                 raise Problem("bad_value", f"`{name}` has to be a URI{several}.", field=name)
             _check_count(name, spec, len(uris))
-            photos[name] = tuple([_upload(await fetch(uri, name)) for uri in uris])
+            photos[name] = tuple([_upload(await fetch(uri, name, take)) for uri in uris])
         else:
             values[name] = _checked(value, spec, name)
     return Form(photos, values)

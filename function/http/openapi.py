@@ -11,9 +11,11 @@ from PIL import Image
 
 from function import __version__
 from function.admission.caller import SUBJECT
+from function.events.event import BATCH, STRUCTURED
 from function.http import schemas
 from function.http.admission import LANE, TIMEOUT
 from function.http.calls import FACES, SWAP
+from function.http.events import OUTCOME, OUTCOME_ABOUT
 from function.http.fields import JSON, MULTIPART, Photos
 from function.http.quota import GRANT, IDEMPOTENCY
 from function.images.formats import FORMATS
@@ -33,6 +35,7 @@ _CROPS = {"hopper": (106, 73, 420, 387), "collins": (128, 20, 324, 216)}
 
 _LIMITS = ("RateLimit", "RateLimit-Policy")
 _CALL = KINDS.keys() - {"not_found", "method_not_allowed"}
+_EVENTS = KINDS.keys() - {"method_not_allowed", "not_acceptable", "quota_exhausted"}
 _QUOTA = {"bad_request", "unauthenticated", "forbidden", "unknown_field", "internal"}
 _QUOTA |= {"auth_unavailable", "quota_unavailable", "deadline_exceeded"}
 _GRANT = _QUOTA | {"not_found", "body_timeout", "body_too_large", "overloaded"}
@@ -52,10 +55,12 @@ def document() -> Schema:
         "servers": [{"url": "/"}],
         "tags": [
             {"name": "faces", "description": "Swapping and finding faces."},
+            {"name": "events", "description": "Uploads that are swapped by themselves."},
             {"name": "tokens", "description": "What callers may spend."},
             {"name": "replica", "description": "The life of one replica."},
         ],
         "paths": {"/v1/swap": {"post": _swap()}, "/v1/faces": {"post": _faces()}}
+        | _events()
         | _tokens()
         | _probes(),
         "security": [{}, {"bearer": []}],
@@ -115,6 +120,59 @@ def _faces() -> Schema:
         "requestBody": _body(FACES, one_photo={"image": _tiny("hopper")}),
         "responses": _responses({JSON: {"schema": schemas.ref("Faces")}}),
         "x-codeSamples": _shell(f"curl -F image=@hopper.jpg {_HERE}/v1/faces"),
+    }
+
+
+def _events() -> Schema:
+    """The page, and the call at the same address that takes events in."""
+    told = {"description": OUTCOME_ABOUT, "schema": {"type": "string"}}
+    headers = _every() | {OUTCOME: told}
+    one: Schema = {"type": "object", "required": ["id", "source", "type"]}
+    return {
+        "/": {
+            "get": {
+                "operationId": "page",
+                "summary": "The page to try it",
+                "tags": ["replica"],
+                "responses": {
+                    "200": {
+                        "description": "OK",
+                        "headers": _every(),
+                        "content": {"text/html": {"schema": {"type": "string"}}},
+                    }
+                }
+                | _problems({"bad_request", "internal"}),
+            },
+            "post": {
+                "operationId": "takeEvents",
+                "summary": "Take events in",
+                "description": "CloudEvents 1.0 in binary, structured or batched mode, and pushes"
+                " of Pub/Sub; docs/events.md says what is done with them.",
+                "tags": ["events"],
+                "parameters": _wishes(),
+                "requestBody": {
+                    "required": True,
+                    "content": {
+                        STRUCTURED: {"schema": one},
+                        BATCH: {"schema": {"type": "array", "items": one}},
+                        JSON: {"schema": {"type": "object"}},
+                    },
+                },
+                "responses": {
+                    "200": {
+                        "description": "Done; the answer is the event that tells of it",
+                        "headers": headers,
+                        "content": {
+                            JSON: {"schema": {"type": "object"}},
+                            BATCH: {"schema": {"type": "array", "items": one}},
+                        },
+                    },
+                    "202": {"description": "It will be done", "headers": headers},
+                    "204": {"description": "Done, or nothing to do", "headers": headers},
+                }
+                | _problems(_EVENTS),
+            },
+        }
     }
 
 
@@ -297,8 +355,9 @@ def _body(table: Table, **examples: Schema) -> Schema:
     file = {"type": "string", "format": "binary"}
     uri = {
         "type": "string",
-        "pattern": "^data:[^,]*,",
-        "description": "A data: URI (RFC 2397), base64 or percent-encoded.",
+        "pattern": "^(data:[^,]*,|(https?|gs|file)://)",
+        "description": "A URI: data: (RFC 2397, base64 or percent-encoded), https:, gs:, or"
+        " what else the server allows.",
     }
     return {
         "required": True,

@@ -1,32 +1,31 @@
-"""Images that a JSON request names by URI. Today only `data:`; others come in by a `Fetch`."""
+"""Images that a JSON request names by URI."""
 
 from __future__ import annotations
 
-import binascii
-from typing import Protocol
-from urllib.parse import unquote_to_bytes
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
 
-from function.http.aside import aside
 from function.orders import Upload
 from function.problems import Problem
+from function.storage import names
 
-_MAX_HEAD = 1024  # characters up to the comma
-_MAX_ESCAPED = 1024**2  # decoding escapes takes far more time and memory than they have characters
-_ESCAPES = [
-    (f"%{code}", letter) for letter in "+/=" for code in {f"{ord(letter):X}", f"{ord(letter):x}"}
-]
-"""The letters of base64 that have a meaning in URIs; nobody escapes others."""
+if TYPE_CHECKING:
+    from function.storage.place import Take
+    from function.storage.storage import Storage
+
+_MAX_SCHEME = 40
 
 
 class Fetch(Protocol):
     """Gets the image behind a URI."""
 
-    async def __call__(self, uri: str, field: str) -> Upload:
+    async def __call__(self, uri: str, field: str, take: Take) -> Upload:
         """Fetch one image.
 
         Args:
             uri: as the request has it.
             field: the request's field, for problems.
+            take: is asked for room before bytes come.
 
         Raises:
             Problem: it cannot be fetched.
@@ -34,60 +33,53 @@ class Fetch(Protocol):
         ...
 
 
-async def data_only(uri: str, field: str) -> Upload:
-    """Read a `data:` URI (RFC 2397), base64 or percent-encoded.
+@dataclass(frozen=True, slots=True)
+class Uris:
+    """Fetches images from the storage.
 
-    Raises:
-        Problem: `bad_value` when it is malformed, or percent-encoded and long; `unsupported_uri`
-            for every other scheme.
+    Attributes:
+        storage: knows the places.
+        limit: the most bytes that an image may have.
+        buckets: what gs:// URIs may name, as buckets or beginnings of `bucket/name`; "*" is all.
     """
-    scheme, colon, _ = uri[:_MAX_HEAD].partition(":")
-    if not colon or not scheme.isascii() or not scheme.replace("+", "").isalnum():
-        raise Problem("bad_value", f"`{field}` is not a URI.", field=field)
-    if scheme.lower() != "data":
-        raise Problem(
-            "unsupported_uri",
-            f"`{field}` has a URI of the scheme {scheme.lower()[:20]}; only data: is supported.",
-            field=field,
-        )
-    comma = uri.find(",", 0, _MAX_HEAD)
-    if comma < 0:
-        raise Problem(
-            "bad_value",
-            f"The data: URI in `{field}` has no comma in its first {_MAX_HEAD} characters.",
-            field=field,
-        )
-    head = uri[len(scheme) + 1 : comma]
-    media_type, *parameters = (part.strip().lower() for part in head.split(";"))
-    is_base64 = "base64" in parameters
-    if not is_base64 and len(uri) > _MAX_ESCAPED:
-        raise Problem(
-            "bad_value",
-            f"The data: URI in `{field}` is longer than {_MAX_ESCAPED} characters, and not base64.",
-            field=field,
-            limit=_MAX_ESCAPED,
-            hint="Use base64 (data:image/jpeg;base64,…).",
-        )
-    try:
-        data = await aside(len(uri), _decoded, uri, comma + 1, is_base64=is_base64)
-    except ValueError:
-        raise Problem(
-            "bad_value",
-            f"The data: URI in `{field}` is not well encoded; base64 has the letters A–Z, a–z, "
-            "0–9, + and /.",
-            field=field,
-        ) from None
-    return Upload(data, field, media_type or None)
 
+    storage: Storage
+    limit: int
+    buckets: tuple[str, ...] = ()
 
-def _decoded(uri: str, start: int, *, is_base64: bool) -> bytes:
-    """The data part of a URI; padding may be left out."""
-    text = uri[start:]
-    if not is_base64:
-        return unquote_to_bytes(text.encode("ascii"))
-    if "%" in text:
-        for escape, letter in _ESCAPES:
-            text = text.replace(escape, letter)
-    if missing := -len(text) % 4:
-        text += "=" * missing
-    return binascii.a2b_base64(text, strict_mode=True)
+    async def __call__(self, uri: str, field: str, take: Take) -> Upload:
+        """See `Fetch`.
+
+        Raises:
+            Problem: `bad_value`, `unsupported_uri`, `object_not_found`, `object_forbidden`,
+                `object_too_large`, `storage_unavailable`.
+        """
+        try:
+            self._check(uri)
+            found = await self.storage.read(uri, self.limit, take)
+        except Problem as problem:
+            raise Problem(
+                problem.code,
+                f"`{field}`: {problem.detail}",
+                headers=problem.headers,
+                **{"field": field} | problem.extra,
+            ) from problem
+        return Upload(found.data, field, found.facts.media_type)
+
+    def _check(self, uri: str) -> None:
+        """See that it is a URI, and that requests may name it."""
+        scheme, colon, _ = uri[:_MAX_SCHEME].partition(":")
+        if not colon or not scheme.isascii() or not scheme.replace("+", "").isalnum():
+            raise Problem("bad_value", "This is not a URI.")
+        if scheme.lower() != "gs" or "*" in self.buckets:
+            return
+        bucket, name, _ = names.parse(uri)
+        for each in self.buckets:
+            allowed, slash, prefix = each.partition("/")
+            if bucket == allowed and (not slash or name.startswith(prefix)):
+                return
+        raise Problem(
+            "object_forbidden",
+            f"gs:// URIs may not name that in the bucket {bucket}.",
+            setting="EMBER_URI_BUCKETS",
+        )

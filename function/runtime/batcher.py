@@ -10,7 +10,6 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from weakref import WeakMethod
 
@@ -40,7 +39,6 @@ if TYPE_CHECKING:
 log = logging.getLogger("ember.batcher")
 
 
-@dataclass(slots=True, eq=False)
 class _Member:
     """One caller's rows, and what became of them.
 
@@ -53,12 +51,12 @@ class _Member:
         error: why there will be none.
     """
 
-    rows: Rows
-    wake: threading.Condition
-    missing: int
-    called: bool = False
-    results: dict[int, list[Rows]] = field(default_factory=dict)
-    error: BaseException | None = None
+    def __init__(self, rows: Rows, lock: threading.Lock) -> None:
+        self.rows, self.wake = rows, threading.Condition(lock)
+        self.called = False
+        self.results: dict[int, list[Rows]] = {}
+        self.missing = len(rows)
+        self.error: BaseException | None = None
 
     @property
     def settled(self) -> bool:
@@ -140,7 +138,7 @@ class Batcher:
             WrongResultError: what comes out for these rows is not finite.
         """
         self._gate.give_way()
-        member = _Member(batch, threading.Condition(self._lock), len(batch))
+        member = _Member(batch, self._lock)
         ticket = Ticket(member, whose(), len(batch), batch.shape[1:])
         if self._runs is None:
             self._alone(ticket)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from function import turn
@@ -41,12 +41,12 @@ def whose() -> Turn:
     return turn.current.get(NOBODY)
 
 
-@dataclass(slots=True, eq=False)
 class _Waiter:
     """A thread that waits until the event, and whether it then has a permit."""
 
-    event: threading.Event = field(default_factory=threading.Event)
-    granted: bool = False
+    def __init__(self) -> None:
+        self.event = threading.Event()
+        self.granted = False
 
     def start(self) -> None:
         """Give it a permit."""
@@ -63,12 +63,12 @@ class Job:
     """Something to compute, for which no thread waits.
 
     Attributes:
-        run: computes; it raises nothing.
+        run: computes; it raises nothing, and gives what tells of the end.
         drop: ends it, as nobody waits for it any more.
         spawn: lets a thread call `Gate.work` with it.
     """
 
-    run: Callable[[], None]
+    run: Callable[[], Callable[[], object]]
     drop: Callable[[], None]
     spawn: Callable[[Job], object]
 
@@ -117,8 +117,9 @@ class Gate:
         while following:
             self._mine.permit = True
             with self.watch.job():
-                following.run()
+                tell = following.run()
             following = self._following() if self._has else None
+            tell()  # when the permit is another's already
 
     @contextmanager
     def held(self) -> Iterator[None]:

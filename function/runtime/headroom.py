@@ -8,9 +8,8 @@ tells when to go back: not before there is clearly more of it than at the failur
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from function.runtime import memory
 from function.runtime.engine import PROVIDERS
@@ -22,41 +21,34 @@ _PAUSE_S = 60.0
 _MORE = 0.05  # of all memory: by how much more must be free than when it was too little
 
 
-@dataclass(frozen=True, slots=True)
-class Memory:
+class Memory(NamedTuple):
     """Memory in bytes: what is free of how much."""
 
     free: int
     total: int
 
 
-@dataclass(slots=True)
 class Comeback:
-    """Decides when the next larger size may be tried.
+    """Decides when the next larger size may be tried."""
 
-    Attributes:
-        short: what memory was like when it was too little; None when that was never so, or cannot
-            be known.
-        since: when that was, or when a larger size was allowed last, in seconds.
-    """
-
-    short: Memory | None = None
-    since: float = 0.0
+    def __init__(self) -> None:
+        self._short: Memory | None = None
+        self._since = 0.0
 
     def fell(self, now: float, found: Memory | None) -> None:
-        """Note that memory was too little for a batch."""
-        self.short, self.since = found, now
+        """Note what memory is like when it was too little for a batch; None if nobody knows."""
+        self._short, self._since = found, now
 
     def asks(self, now: float) -> bool:
         """Whether it is worth while to look at memory."""
-        return self.short is not None and now - self.since >= _PAUSE_S
+        return self._short is not None and now - self._since >= _PAUSE_S
 
     def allows(self, now: float, found: Memory | None) -> bool:
         """Whether one size more may be tried, with this memory."""
-        if self.short is None or found is None or not self.asks(now):
+        if self._short is None or found is None or not self.asks(now):
             return False
-        self.since = now
-        return found.free >= self.short.free + _MORE * found.total
+        self._since = now
+        return found.free >= self._short.free + _MORE * found.total
 
 
 def reader(provider: str) -> Callable[[], Memory | None]:

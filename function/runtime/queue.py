@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
@@ -29,28 +28,24 @@ _ROW = 100  # the credit that one row costs
 _PATIENCE_S = 60.0  # the deadline, as far as the order goes, of who has a later one or none
 
 
-@dataclass(slots=True, eq=False)
 class Ticket(Generic[T]):
     """A place in a queue.
 
-    Attributes:
+    Args:
         item: who waits.
         turn: for whom it works.
         rows: how many it has.
         kind: only rows of one kind can be taken together.
-        left: how many were not taken yet.
+
+    Attributes:
+        left: how many rows were not taken yet.
         since: when it came, in seconds.
     """
 
-    item: T
-    turn: Turn
-    rows: int = 1
-    kind: Hashable = None
-    left: int = field(init=False)
-    since: float = field(init=False, default=0.0)
-
-    def __post_init__(self) -> None:
-        self.left = self.rows
+    def __init__(self, item: T, turn: Turn, rows: int = 1, kind: Hashable = None) -> None:
+        self.item, self.turn, self.rows, self.kind = item, turn, rows, kind
+        self.left = rows
+        self.since = 0.0
 
     def void(self, now: float) -> bool:
         """Whether nobody waits for it any more, or it is too late."""

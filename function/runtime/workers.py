@@ -41,8 +41,8 @@ class Workers:
         future: Future[T] = Future()
         context = contextvars.copy_context()
         job = Job(
-            run=partial(_fulfil, future, partial(context.run, work, *args, **kwargs)),
-            drop=partial(_fulfil, future, _too_late),
+            run=partial(_done, future, partial(context.run, work, *args, **kwargs)),
+            drop=partial(_refuse, future),
             spawn=lambda job: self._pool.submit(self._gate.work, job),
         )
         self._gate.post(job)
@@ -54,17 +54,18 @@ class Workers:
         self._pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _fulfil(future: Future[Any], work: Callable[[], Any]) -> None:
-    """Put into a future what becomes of some work, unless the future was cancelled."""
+def _done(future: Future[Any], work: Callable[[], Any]) -> Callable[[], object]:
+    """Do some work, unless the future was cancelled; gives what puts the result into the future."""
     if not future.set_running_or_notify_cancel():
-        return
+        return lambda: None
     try:
         result = work()
     except BaseException as error:
-        future.set_exception(error)
-    else:
-        future.set_result(result)
+        return partial(future.set_exception, error)
+    return partial(future.set_result, result)
 
 
-def _too_late() -> None:
-    raise abandoned()
+def _refuse(future: Future[Any]) -> None:
+    """End a job that is not to begin."""
+    if future.set_running_or_notify_cancel():
+        future.set_exception(abandoned())

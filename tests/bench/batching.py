@@ -120,7 +120,8 @@ def report(ways: list[Way]) -> None:
 
 def urgent(ways: list[Way]) -> None:
     """How long interactive items take, alone and beside 32 clients of the bulk lane."""
-    print("\n| way | interactive alone: p50, p99 ms | beside bulk: p50, p99 ms |\n|---|---|---|")
+    beside = f"beside {CLIENTS[-1]} bulk clients: p50, p99 ms"
+    print(f"\n| way | interactive alone: p50, p99 ms | {beside} |\n|---|---|---|")
     for each in ways:
         told = []
         for crowd in (0, CLIENTS[-1]):

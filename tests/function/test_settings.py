@@ -128,9 +128,17 @@ def test_the_environment_is_read_nowhere_else():
         for path in folder.rglob("*.py")
         if re.search(r"(?<!`)os\.environ|getenv\(", path.read_text())
     }
-    passed_to_load = {"cli/config.py", "cli/faces.py", "cli/swap.py", "startup.py"}
+    passed_to_load = {
+        "cli/config.py",
+        "cli/faces.py",
+        "cli/price.py",
+        "cli/events.py",
+        "cli/swap.py",
+        "startup.py",
+    }
     passed_to_a_process = {"cli/coldstart.py"}
-    assert readers == passed_to_load | passed_to_a_process | {"logs.py", "runtime/backends/onnx.py"}
+    of_others = {"logs.py", "runtime/backends/onnx.py", "runtime/headroom.py"}
+    assert readers == passed_to_load | passed_to_a_process | of_others
 
 
 def test_every_setting_is_used():

@@ -18,7 +18,12 @@ from urllib.parse import unquote, urlsplit
 import google.auth
 from google.api_core.exceptions import GoogleAPICallError
 from google.auth.credentials import AnonymousCredentials
-from google.auth.exceptions import DefaultCredentialsError, GoogleAuthError, RefreshError
+from google.auth.exceptions import (
+    DefaultCredentialsError,
+    GoogleAuthError,
+    InvalidOperation,
+    RefreshError,
+)
 from google.auth.transport.requests import Request
 from google.cloud import storage
 from requests.exceptions import RequestException, SSLError
@@ -29,7 +34,7 @@ from warmup.fetch.source import Facts, RefusedError, RestartError, TransientErro
 from warmup.fetch.thread import in_thread
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     import aiohttp
     from google.auth.credentials import Credentials
@@ -39,13 +44,18 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _TAGS = ("x-goog-generation",)
-_SCOPES = ["https://www.googleapis.com/auth/devstorage.read_only"]
+_READ = ("https://www.googleapis.com/auth/devstorage.read_only",)
 
 
 class Cloud:
-    """Who we are, found out when it is first asked, and the client that says so."""
+    """Who we are, found out when it is first asked, and the client that says so.
 
-    def __init__(self) -> None:
+    Args:
+        scopes: what we want to be allowed.
+    """
+
+    def __init__(self, scopes: Sequence[str] = _READ) -> None:
+        self._scopes = scopes
         self._lock = threading.Lock()
         self._credentials: Credentials | None = None
         self._client: storage.Client | None = None
@@ -54,7 +64,7 @@ class Cloud:
         """The client; looking for credentials may use the network."""
         with self._lock:
             if self._client is None:
-                self._credentials = _credentials()
+                self._credentials = _credentials(self._scopes)
                 self._client = storage.Client(project="none", credentials=self._credentials)
             return self._client
 
@@ -92,12 +102,12 @@ class GcsSource:
 
     async def stat(self) -> Facts:
         """Size, and the generation as tag."""
-        return await in_thread(lambda: _translating(self._stat))
+        return await in_thread(lambda: translating(self._stat))
 
     async def read(self, facts: Facts, sink: Sink) -> None:
         """Bring the range that the sink lacks, of exactly that generation."""
         url = self.media[facts.tag]
-        headers = await in_thread(lambda: _translating(lambda: self.cloud.headers(url)))
+        headers = await in_thread(lambda: translating(lambda: self.cloud.headers(url)))
         headers["Accept-Encoding"] = "gzip"  # else what is stored compressed would come unpacked
         try:
             await HttpSource(url, self.session, headers, _TAGS).read(facts, sink)
@@ -116,17 +126,22 @@ class GcsSource:
         return Facts(blob.size, str(blob.generation), streams=64)
 
 
-def _credentials() -> Credentials:
+def _credentials(scopes: Sequence[str]) -> Credentials:
     if os.environ.get("STORAGE_EMULATOR_HOST"):
         return AnonymousCredentials()
     try:
-        return google.auth.default(scopes=_SCOPES)[0]
+        return google.auth.default(scopes=scopes)[0]
     except DefaultCredentialsError:
         return AnonymousCredentials()
 
 
-def _translating(call: Callable[[], T]) -> T:
-    """The result of a call of the library, or its failure in our words."""
+def translating(call: Callable[[], T]) -> T:
+    """The result of a call of the library, or its failure in our words.
+
+    Raises:
+        TransientError: it may go better at the next attempt.
+        RefusedError: it will not; with the HTTP status, where there is one.
+    """
     try:
         return call()
     except GoogleAPICallError as error:
@@ -134,8 +149,8 @@ def _translating(call: Callable[[], T]) -> T:
         if error.code in {408, 429} or (error.code or 500) >= 500:
             asked = getattr(error.response, "headers", {}).get("Retry-After", "")
             raise TransientError(reason, retry_after(asked)) from error
-        raise RefusedError(reason) from error
-    except (SSLError, RefreshError) as error:
+        raise RefusedError(reason, error.code) from error
+    except (SSLError, RefreshError, InvalidOperation) as error:
         raise RefusedError(str(error)) from error
     except (RequestException, GoogleAuthError, OSError) as error:
         raise TransientError(str(error)) from error

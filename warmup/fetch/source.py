@@ -23,7 +23,15 @@ class RestartError(TransientError):
 
 
 class RefusedError(Exception):
-    """A failure that stays: the file is not there, or not for us."""
+    """A failure that stays: the file is not there, or not for us.
+
+    Attributes:
+        status: of HTTP, where the server has said one.
+    """
+
+    def __init__(self, reason: str | None, status: int | None = None) -> None:
+        super().__init__(reason)
+        self.status = status
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,6 @@ from function import assemble, settings
 from function.http.app import EDGE, build
 from function.http.connection import Runner
 from function.http.health import Health
-from function.http.uris import data_only
 from function.service import sample
 from warmup.replica import Replica
 
@@ -36,9 +35,7 @@ class Live:
         changes: to `DEFAULTS`.
     """
 
-    def __init__(
-        self, *, warm=True, loop_factory=uvloop.new_event_loop, fetch=data_only, **changes
-    ):
+    def __init__(self, *, warm=True, loop_factory=uvloop.new_event_loop, fetch=None, **changes):
         self.settings = replace(DEFAULTS, **changes)
         self._warm, self._fetch = warm, fetch
         self._loop_factory = loop_factory

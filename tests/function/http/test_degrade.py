@@ -68,7 +68,7 @@ def test_bulk_is_refused_where_the_operator_wants_that_first(held):
         assert refused.problem("overloaded", 503)["lane"] == "bulk"
         assert int(refused.headers["Retry-After"]) >= 10
         waiting.append(clients.submit(faces, server, "interactive"))
-        eventually(lambda: server.service.waiting == 3)
+        eventually(lambda: server.service.in_work == 3)  # there is a place for the urgent
         go.set()
         assert [each.result().status for each in waiting] == [200] * 5
 

@@ -54,6 +54,10 @@ class Engine:
         self.engine, self.role, self.opener = engine, role, opener
         self.provider = engine.provider
 
+    @property
+    def items(self):
+        return self.engine.items
+
     def run(self, batch):
         self.opener.at_run.get(self.role, lambda: None)()
         return self.engine.run(batch)

@@ -52,7 +52,7 @@ def test_the_document_has_every_address_of_the_application(live):
         for route in live.app.router.routes()
         if route.method != "HEAD"
     }
-    pages = {("/", "get"), ("/page/{file}", "get"), ("/samples/{file}", "get")}
+    pages = {("/page/{file}", "get"), ("/samples/{file}", "get")}
     assert set(OPERATIONS) == routes - pages
 
 

@@ -203,7 +203,7 @@ def test_what_is_no_json_object_is_a_bad_request(live, body):
         ({"source": ["data:,x"] * 9}, "bad_value", "source"),
         ({"source": ["data:,x", None]}, "bad_value", "source"),
         ({"source": "photo.jpg"}, "bad_value", "source"),
-        ({"source": "https://example.org/a.jpg"}, "unsupported_uri", "source"),
+        ({"source": "ftp://example.org/a.jpg"}, "unsupported_uri", "source"),
         ({"source": "data:,"}, "bad_image", None),
         ({"quality": "80"}, "bad_value", "quality"),
         ({"quality": 80.0}, "bad_value", "quality"),

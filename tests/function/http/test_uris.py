@@ -9,11 +9,21 @@ from urllib.parse import quote
 
 import pytest
 
-from function.http.uris import data_only
+from function.http.uris import Uris
 from function.problems import Problem
+from function.storage.storage import Storage
 
 DATA = bytes(range(256))
+LIMIT = 64 * 1024**2
 CODED = base64.b64encode(DATA).decode()
+
+
+async def fetch(uri, field):
+    storage = Storage()
+    try:
+        return await Uris(storage, LIMIT, ("*",))(uri, field, lambda _: None)
+    finally:
+        await storage.close()
 
 
 @pytest.mark.parametrize(
@@ -30,7 +40,7 @@ CODED = base64.b64encode(DATA).decode()
     ],
 )
 async def test_a_data_uri_gives_its_bytes(uri, media_type):
-    upload = await data_only(uri, "image")
+    upload = await fetch(uri, "image")
     assert (upload.data, upload.field, upload.media_type) == (DATA, "image", media_type)
 
 
@@ -54,17 +64,44 @@ async def test_a_data_uri_gives_its_bytes(uri, media_type):
 )
 async def test_what_is_no_data_uri_is_a_bad_value(uri):
     with pytest.raises(Problem) as raised:
-        await data_only(uri, "image")
+        await fetch(uri, "image")
     assert (raised.value.code, raised.value.extra["field"]) == ("bad_value", "image")
 
 
 @pytest.mark.parametrize(
-    "uri", ["gs://b/o", "https://h/p", "http://h/p", "file:///etc/passwd", "s3+x://b"]
+    ("uri", "code"),
+    [
+        ("s3+x://b", "unsupported_uri"),
+        ("ftp://h/p", "unsupported_uri"),
+        ("javascript:x", "unsupported_uri"),
+        ("http://127.0.0.1/p", "object_forbidden"),
+        ("file:///etc/passwd", "object_forbidden"),
+    ],
 )
-async def test_other_schemes_are_not_supported_yet(uri):
+async def test_what_requests_may_not_name_is_refused(uri, code):
     with pytest.raises(Problem) as raised:
-        await data_only(uri, "source")
-    assert raised.value.code == "unsupported_uri"
+        await fetch(uri, "source")
+    assert (raised.value.code, raised.value.extra["field"]) == (code, "source")
+
+
+@pytest.mark.parametrize(
+    ("buckets", "uri"),
+    [
+        (("photos",), "gs://other/a.jpg"),
+        (("photos",), "GS://other/a.jpg"),
+        (("photos/people/",), "gs://photos/pets/a.jpg"),
+        (("photos/people/",), "gs://photos/a/people/b.jpg"),
+        (("photos/people/",), "gs://photos/people%2f../../a.jpg?x=1"),
+        (("photos",), "gs://photos.other/a.jpg"),
+        ((), "gs://photos/a.jpg"),
+    ],
+)
+async def test_buckets_that_requests_may_not_name_are_refused_without_asking_the_store(
+    buckets, uri
+):
+    with pytest.raises(Problem) as raised:
+        await Uris(Storage(), LIMIT, buckets)(uri, "source", lambda _: None)
+    assert raised.value.code in {"object_forbidden", "bad_value"}
 
 
 LONG = [
@@ -80,7 +117,7 @@ LONG = [
 
 async def refused(uri):
     with pytest.raises(Problem) as raised:
-        await data_only(uri, "image")
+        await fetch(uri, "image")
     assert (raised.value.code, raised.value.extra["field"]) == ("bad_value", "image")
     return raised.value
 
@@ -114,7 +151,7 @@ async def test_a_long_uri_takes_time_in_proportion_to_its_length(head, unit):
 async def test_base64_of_any_length_may_have_its_letters_escaped():
     data = bytes(range(256)) * 8192
     uri = "data:image/png;base64," + quote(base64.b64encode(data).decode(), safe="")
-    assert (await data_only(uri, "image")).data == data
+    assert (await fetch(uri, "image")).data == data
 
 
 async def test_a_long_percent_encoded_uri_is_refused_with_the_advice_to_use_base64():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 
 import pytest
 
@@ -46,6 +47,40 @@ async def test_a_job_that_is_cancelled_before_it_has_a_permit_never_begins(worke
     await stays
     assert begun == [1]
     assert gate._free == 1
+
+
+async def test_one_thread_goes_from_job_to_job(workers, gate):
+    with gate.held():
+        jobs = [asyncio.create_task(workers.run(threading.get_ident)) for _ in range(5)]
+        await waiting(gate, 5)
+    assert len(set(await asyncio.gather(*jobs))) == 1
+
+
+async def test_a_job_that_lends_its_permit_lets_another_begin(workers, gate):
+    other = threading.Event()
+
+    def waits():
+        with gate.lent():
+            return other.wait(20)
+
+    assert await asyncio.gather(workers.run(waits), workers.run(other.set)) == [True, None]
+
+
+async def test_an_error_is_that_of_the_job_and_the_permit_comes_back(workers, gate):
+    with pytest.raises(ZeroDivisionError):
+        await workers.run(lambda: 1 // 0)
+    assert gate._free == 1
+    assert gate.watch.longest_s == 0
+
+
+async def test_a_job_whose_deadline_passes_while_it_waits_is_refused(workers, gate):
+    with gate.held():
+        turn.current.set(Turn(deadline=time.monotonic() + 0.01))
+        job = asyncio.create_task(workers.run(int))
+        await waiting(gate, 1)
+        await asyncio.sleep(0.02)
+    with pytest.raises(Problem, match="no time left"):
+        await job
 
 
 async def test_the_most_urgent_of_all_jobs_is_next(workers, gate):

@@ -1,0 +1,1 @@
+"""Events: a photo lands in a bucket, a swapped photo comes out, once."""

@@ -1,0 +1,316 @@
+"""The desk: takes events in, has each done once, and says what became of it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from function import logs
+from function.events import notice as notices
+from function.events import outcome as outcomes
+from function.events import wire
+from function.events.event import STRUCTURED
+from function.events.ledger import KEEP_FAILED_S, KEEP_S, Keys, LedgerError, State
+from function.events.making import SupersededError
+from function.events.outcome import Kind, Outcome
+from function.problems import Problem
+from function.turn import Lane, Turn, current
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
+    from function.events.event import Event
+    from function.events.ledger import Ledger
+    from function.events.making import Making
+    from function.events.notice import Notice
+    from function.events.rules import Rule
+    from function.events.sink import Sink
+
+log = logging.getLogger("ember.events")
+
+_AGAIN_S = 5.0
+"""After how long something that is being done is asked about again."""
+_PARTS_OF_LEASE = 3
+"""How often a lease is renewed, and looked for, while it lasts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """How the desk works.
+
+    Attributes:
+        ack_s: after how long an event is answered though it is not done.
+        lease_s: after how long an event is anybody's whose worker is silent.
+        limit: how many events may be at hand.
+        places: how many are worked on at once; the others hold no photos.
+    """
+
+    ack_s: float
+    lease_s: float
+    limit: int
+    places: int
+
+
+class Desk:
+    """Takes events in.
+
+    Args:
+        making: makes outputs.
+        ledger: remembers events.
+        sink: where result events go; None where they are the answer.
+        gate: says for how many seconds nothing more is to be taken in; None for not at all.
+        terms: how it works.
+
+    Attributes:
+        listeners: are told what became of each event that was taken in.
+    """
+
+    def __init__(
+        self,
+        making: Making,
+        ledger: Ledger,
+        sink: Sink | None,
+        gate: Callable[[], float | None],
+        terms: Terms,
+    ) -> None:
+        self._making, self._ledger, self._sink = making, ledger, sink
+        self._gate, self._terms = gate, terms
+        self._places = asyncio.Semaphore(terms.places)
+        self._running: dict[str, asyncio.Task[Outcome]] = {}  # by upload
+        self.listeners: list[Callable[[Outcome], None]] = []
+
+    @property
+    def answers_results(self) -> bool:
+        """Whether result events are the answer."""
+        return self._sink is None
+
+    async def take(self, event: Event) -> Outcome:
+        """Take an event in; the answer comes within `ack_s` and some questions to stores."""
+        logs.trace_id.set(event.trace.id if event.trace else None)
+        try:
+            outcome = await self._take(event)
+        except Problem as problem:
+            later = problem.kind.status >= 500
+            kind = Kind.LATER if later else Kind.FAILED
+            outcome = Outcome(kind, problem.detail, problem=problem)
+        except LedgerError as error:
+            log.warning("the ledger cannot be asked", extra={"reason": str(error)})
+            outcome = _later("events_unavailable", "The ledger of events cannot be asked.", 2)
+        log.info("event", extra={"outcome": str(outcome.kind), "reason": outcome.reason})
+        for listener in self.listeners:
+            listener(outcome)
+        return outcome
+
+    async def take_over(self) -> None:
+        """Go on, for ever, with accepted events whose workers have died."""
+        while True:
+            await asyncio.sleep(min(self._terms.lease_s / _PARTS_OF_LEASE, _AGAIN_S))
+            try:
+                while len(self._running) < self._terms.places and await self._take_left():
+                    pass
+            except LedgerError as error:
+                log.warning("the ledger cannot be asked", extra={"reason": str(error)})
+            except Exception:
+                log.exception("an event that was left cannot be taken over")
+
+    async def close(self, patience_s: float) -> None:
+        """Let what is being done end; what takes longer is given up, for others to take over."""
+        tasks = set(self._running.values())
+        if tasks:
+            _, late = await asyncio.wait(tasks, timeout=patience_s)
+            for task in late:
+                task.cancel()
+            await asyncio.gather(*late, return_exceptions=True)
+        await self._ledger.close()
+        if self._sink:
+            await self._sink.close()
+
+    async def _take(self, event: Event) -> Outcome:
+        found = await self._routed(event)
+        if isinstance(found, str):
+            return Outcome(Kind.IGNORED, found)
+        notice, rule = found
+        keys = keys_of(notice, event)
+        if keys.upload not in self._running:
+            self._check_room()
+            claim = await self._ledger.claim(keys, _text(event), self._terms.lease_s)
+            if claim.state is State.MINE:
+                task = self._begin(event, notice, rule, keys, claim.token)
+                return await self._awaited(task, keys, claim.token)
+            if claim.state is State.DONE:
+                return Outcome.again(claim.result, event.trace)
+            if claim.state is State.ACCEPTED:
+                return Outcome(Kind.ACCEPTED, "it is accepted already")
+            if keys.upload not in self._running:
+                return _in_work(min(claim.left_s, _AGAIN_S))
+        return await self._joined(self._running[keys.upload])
+
+    async def _routed(self, event: Event) -> tuple[Notice, Rule] | str:
+        """The upload that an event tells of and the rule that counts, or why nothing is to be done.
+
+        Raises:
+            Problem: the store cannot be asked about the upload.
+        """
+        notice, rules = notices.read(event), self._making.rules
+        if isinstance(notice, str):
+            return notice
+        if reason := rules.own(notice):
+            return reason
+        if not rules.knows(notice.bucket):
+            return "no rule is about the bucket"
+        notice = await self._making.complete(notice)
+        return rules.own(notice) or (
+            (notice, rule) if (rule := rules.first(notice)) else "no rule fits"
+        )
+
+    def _check_room(self) -> None:
+        again_s = self._gate()
+        if again_s is None and len(self._running) < self._terms.limit:
+            return
+        raise Problem(
+            "overloaded",
+            "As many events as there is room for are at hand.",
+            headers={"Retry-After": str(max(1, round(again_s or _AGAIN_S)))},
+            limit=self._terms.limit,
+            setting="EMBER_QUEUE_LIMIT",
+        )
+
+    def _begin(
+        self, event: Event, notice: Notice, rule: Rule, keys: Keys, token: str
+    ) -> asyncio.Task[Outcome]:
+        task = asyncio.create_task(self._work(event, notice, rule, keys, token))
+        self._running[keys.upload] = task
+        task.add_done_callback(lambda _: self._running.pop(keys.upload, None))
+        return task
+
+    async def _awaited(self, task: asyncio.Task[Outcome], keys: Keys, token: str) -> Outcome:
+        """The outcome, when it comes in time; else that it will, if that can be promised."""
+        await asyncio.wait({task}, timeout=self._terms.ack_s)
+        if task.done():
+            return _of(task)
+        accepted = False
+        try:
+            accepted = await self._ledger.accept(keys, token)
+        except LedgerError as error:
+            log.warning("the ledger cannot be asked", extra={"reason": str(error)})
+        if task.done():
+            return _of(task)
+        return Outcome(Kind.ACCEPTED, "it takes long") if accepted else _in_work(_AGAIN_S)
+
+    async def _joined(self, task: asyncio.Task[Outcome]) -> Outcome:
+        """The outcome of what another delivery of the event has begun here."""
+        await asyncio.wait({task}, timeout=self._terms.ack_s)
+        if not task.done():
+            return _in_work(_AGAIN_S)
+        outcome = _of(task)
+        if outcome.kind in {Kind.DONE, Kind.FAILED}:
+            return Outcome(Kind.DUPLICATE, outcome.reason, outcome.result, outcome.problem)
+        return outcome
+
+    async def _take_left(self) -> bool:
+        """Go on with one event that was left; whether there was one."""
+        left = await self._ledger.left(self._terms.lease_s)
+        if left is None:
+            return False
+        event = wire.parse([("content-type", STRUCTURED)], left.event.encode()).events[0]
+        found = await self._routed(event)
+        if isinstance(found, str):
+            outcome = Outcome(Kind.IGNORED, found)
+            await self._ledger.finish(left.keys, left.token, outcome.kept())
+        elif left.keys.upload not in self._running:
+            log.info("taking over an event")
+            self._begin(event, *found, left.keys, left.token)
+        return True
+
+    async def _work(
+        self, event: Event, notice: Notice, rule: Rule, keys: Keys, token: str
+    ) -> Outcome:
+        """Have an event done; what becomes of it is in the ledger, unless it may be tried again."""
+        logs.trace_id.set(event.trace.id if event.trace else None)
+        current.set(Turn(Lane.BULK))
+        keeping = asyncio.create_task(self._keep(keys, token))
+        try:
+            outcome = await self._outcome(event, notice, rule)
+            if outcome.result and self._sink:
+                await self._sink.send(outcome.result)
+        except Problem as problem:
+            outcome = Outcome(Kind.LATER, problem.detail, problem=problem)
+        except asyncio.CancelledError:
+            await asyncio.shield(self._told(self._ledger.release(keys, token)))
+            raise
+        except Exception:
+            log.exception("an event failed")
+            outcome = _later("internal", "Something went wrong inside; it has been logged.", 5)
+        finally:
+            keeping.cancel()
+        if outcome.kind is Kind.LATER:
+            await self._told(self._ledger.release(keys, token))
+        else:
+            keep_s = KEEP_FAILED_S if outcome.kind is Kind.FAILED else KEEP_S
+            await self._told(self._ledger.finish(keys, token, outcome.kept(), keep_s))
+        return outcome
+
+    async def _outcome(self, event: Event, notice: Notice, rule: Rule) -> Outcome:
+        """What comes of an upload.
+
+        Raises:
+            Problem: one that may be gone at the next attempt.
+        """
+        try:
+            async with self._places:
+                output = await self._making.make(notice, rule)
+        except SupersededError:
+            return Outcome(Kind.SUPERSEDED, "a newer upload has taken its place")
+        except Problem as problem:
+            if problem.kind.status >= 500:
+                raise
+            result = outcomes.failed(notice, rule, event.trace, problem)
+            return Outcome(Kind.FAILED, problem.code, result, problem)
+        return Outcome(Kind.DONE, "", outcomes.succeeded(notice, rule, event.trace, output))
+
+    async def _keep(self, keys: Keys, token: str) -> None:
+        """Renew a claim until cancelled. One that got lost harms nobody: the store decides."""
+        while True:
+            await asyncio.sleep(self._terms.lease_s / _PARTS_OF_LEASE)
+            try:
+                if not await self._ledger.renew(keys, token, self._terms.lease_s):
+                    log.warning("the claim of an event got lost")
+                    return
+            except LedgerError as error:
+                log.warning("the ledger cannot be asked", extra={"reason": str(error)})
+
+    async def _told(self, telling: Coroutine[None, None, None]) -> None:
+        """Tell the ledger. Where that fails, a duplicate finds the output in the store."""
+        try:
+            await telling
+        except LedgerError as error:
+            log.warning("the ledger cannot be told", extra={"reason": str(error)})
+
+
+def keys_of(notice: Notice, event: Event) -> Keys:
+    """The keys of an event; without a version, nothing but its id tells uploads apart."""
+    upload = f"{notice.store}:{notice.key}"
+    if not notice.version:
+        upload += f"{event.source}\n{event.id}"
+    return Keys.of(upload, event.source, event.id)
+
+
+def _text(event: Event) -> str:
+    """An event as text for the ledger."""
+    return json.dumps(event.structured())
+
+
+def _of(task: asyncio.Task[Outcome]) -> Outcome:
+    return _in_work(1.0) if task.cancelled() else task.result()
+
+
+def _in_work(again_s: float) -> Outcome:
+    return _later("event_in_work", "The event is being worked on.", again_s)
+
+
+def _later(code: str, detail: str, again_s: float) -> Outcome:
+    headers = {"Retry-After": str(max(1, round(again_s)))}
+    return Outcome(Kind.LATER, detail, problem=Problem(code, detail, headers=headers))

@@ -1,0 +1,253 @@
+"""From an upload to its output in the store; safe to be done again, and by two at once.
+
+The store decides: an output is written only where nothing is, or in place of the output of an older
+upload of the same name, by a precondition on the generation that was seen.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, Protocol
+
+from function.events.rules import MARK, options_of
+from function.orders import SwapOrder, Upload
+from function.problems import Problem
+from function.storage import names
+from function.storage.place import ChangedError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from function.events.notice import Notice
+    from function.events.rules import Options, Rule, Rules
+    from function.orders import SwapResult
+    from function.storage.place import Facts
+    from function.storage.storage import Storage
+
+_SIDECAR_BYTES = 64 * 1024
+_SIDECAR = {"source", "faces", "format", "quality"}
+_MOST_SOURCES = 8
+_WRITES = 4
+
+
+class Swap(Protocol):
+    """Makes a swap, when its turn has come."""
+
+    async def __call__(self, order: SwapOrder) -> SwapResult:
+        """See `Service.swap`."""
+        ...
+
+
+class There(StrEnum):
+    """What is where an output belongs."""
+
+    NOTHING = "nothing"
+    OLDER = "older"
+    OURS = "ours"
+    NEWER = "newer"
+    FOREIGN = "foreign"
+
+
+def there(facts: Facts | None, notice: Notice, *, marked: bool) -> There:
+    """What is where the output of an upload belongs: a pure decision.
+
+    Args:
+        facts: of what is there; None for nothing.
+        notice: the upload.
+        marked: whether outputs carry the mark there. Where they cannot, whatever is there counts as
+            this output.
+    """
+    if facts is None:
+        return There.NOTHING
+    if not marked:
+        return There.OURS
+    name, _, version = facts.metadata.get(MARK, "").rpartition("#")
+    if name != f"{notice.bucket}/{notice.name}":
+        return There.FOREIGN
+    if version == notice.version:
+        return There.OURS
+    if version.isdigit() and notice.version.isdigit() and int(version) > int(notice.version):
+        return There.NEWER
+    return There.OLDER
+
+
+class SupersededError(Exception):
+    """A newer upload of the same name has taken the place of this one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Making:
+    """Makes outputs.
+
+    Attributes:
+        storage: where photos come from and go to.
+        rules: what is to be done; for the sources that have names.
+        swap: makes a swap.
+        limit: the most bytes of a photo.
+    """
+
+    storage: Storage
+    rules: Rules
+    swap: Swap
+    limit: int
+
+    async def complete(self, notice: Notice) -> Notice:
+        """The upload with what its event has not said, as far as the store knows.
+
+        Raises:
+            Problem: `storage_unavailable`, `object_forbidden`.
+        """
+        if notice.store != "gs" or (notice.metadata is not None and notice.version):
+            return notice
+        facts = await self.storage.stat(_plain(notice))
+        if facts is None:
+            return notice
+        version = notice.version or str(facts.generation or "")
+        return replace(
+            notice, version=version, media_type=facts.media_type, metadata=facts.metadata
+        )
+
+    async def make(self, notice: Notice, rule: Rule) -> dict[str, Any]:
+        """Make the output of an upload, unless it is there; what is to be told of it.
+
+        Raises:
+            SupersededError: nothing is left to do for this upload.
+            Problem: it cannot be made, now or ever.
+        """
+        uri = rule.output_uri(notice)
+        marked = uri.startswith("gs://")
+        result: SwapResult | None = None
+        for _ in range(_WRITES):
+            facts = await self.storage.stat(uri)
+            match there(facts, notice, marked=marked):
+                case There.OURS:
+                    return _told(uri, facts, result)
+                case There.NEWER:
+                    raise SupersededError
+                case There.FOREIGN:
+                    raise Problem(
+                        "output_taken",
+                        "Something that was not made of this upload is where its output belongs.",
+                    )
+            result = result or await self.swap(await self._order(notice, rule))
+            try:
+                generation = await self.storage.write(
+                    uri,
+                    result.image,
+                    media_type=result.media_type,
+                    metadata={MARK: notice.key, "ember-rule": rule.name},
+                    if_generation_match=(facts.generation or 0) if facts else 0,
+                )
+            except ChangedError:
+                continue  # somebody was faster, or an answer of the store got lost
+            return _told(uri, facts, result, generation)
+        raise Problem(
+            "storage_unavailable",
+            "What is where the output belongs keeps changing.",
+            headers={"Retry-After": "5"},
+        )
+
+    async def _order(self, notice: Notice, rule: Rule) -> SwapOrder:
+        sidecar = await self._sidecar(notice, rule)
+        options = options_of(sidecar, rule.options)
+        uris = self._sources(notice, rule, sidecar)
+        sources = [await self._photo(uri, "source") for uri in uris]
+        target = await self._target(notice, rule)
+        return _order(tuple(sources), target, options)
+
+    async def _sidecar(self, notice: Notice, rule: Rule) -> Mapping[str, Any]:
+        """The JSON object beside the upload; empty when there is none."""
+        if not rule.sidecar:
+            return {}
+        uri = rule.sidecar_uri(notice)
+        try:
+            found = json.loads((await self.storage.read(uri, _SIDECAR_BYTES)).data)
+        except Problem as problem:
+            if problem.code == "object_not_found" and (rule.sources or rule.source_metadata):
+                return {}
+            if problem.code == "object_not_found":
+                raise Problem("no_source", "The JSON file beside the upload is missing.") from None
+            raise
+        except (ValueError, RecursionError):
+            raise Problem("bad_value", "The file beside the upload is not JSON.") from None
+        if not isinstance(found, dict):
+            raise Problem("bad_value", "The file beside the upload is no JSON object.")
+        if unknown := sorted(found.keys() - _SIDECAR):
+            raise Problem(
+                "unknown_field", f"The file beside the upload has the member {unknown[0][:40]}."
+            )
+        return found
+
+    def _sources(self, notice: Notice, rule: Rule, sidecar: Mapping[str, Any]) -> tuple[str, ...]:
+        """The URIs of the source: what the metadata says, else the file beside it, else the rule.
+
+        Only what the operator has written into the rule may be any URI.
+        """
+        wishes: list[str] = []
+        if rule.source_metadata:
+            wish = (notice.metadata or {}).get(rule.source_metadata, "")
+            wishes = [each.strip() for each in wish.split(",") if each.strip()]
+        if not wishes and "source" in sidecar:
+            found = sidecar["source"]
+            wishes = [str(each) for each in (found if isinstance(found, list) else [found])]
+        if wishes:
+            uris = tuple(
+                uri for wish in wishes for uri in self.rules.named(wish, rule.source_within)
+            )
+        else:
+            uris = tuple(
+                uri for each in rule.sources for uri in self.rules.sources.get(each, (each,))
+            )
+        if not uris:
+            raise Problem("no_source", "Neither the upload nor the rule says which source to use.")
+        if len(uris) > _MOST_SOURCES:
+            raise Problem("bad_value", f"A swap takes at most {_MOST_SOURCES} source photos.")
+        return uris
+
+    async def _target(self, notice: Notice, rule: Rule) -> Upload:
+        try:
+            return await self._photo(rule.input_uri(notice), "target")
+        except Problem as problem:
+            if problem.code != "object_not_found":
+                raise
+            facts = await self.storage.stat(rule.latest_uri(notice))
+            if facts and notice.version.isdigit() and facts.generation != int(notice.version):
+                raise SupersededError from None
+            raise
+
+    async def _photo(self, uri: str, field: str) -> Upload:
+        found = await self.storage.read(uri, self.limit)
+        return Upload(found.data, field, found.facts.media_type)
+
+
+def _order(sources: tuple[Upload, ...], target: Upload, options: Options) -> SwapOrder:
+    return SwapOrder(sources, target, options.faces, format=options.format, quality=options.quality)
+
+
+def _told(
+    uri: str, facts: Facts | None, result: SwapResult | None, generation: int | None = None
+) -> dict[str, Any]:
+    """What is to be known about an output: less, when somebody else has made it."""
+    generation = generation or (facts.generation if facts else None)
+    told: dict[str, Any] = {"uri": uri}
+    if uri.startswith("gs://") and generation:
+        told["generation"] = str(generation)
+    if result:
+        told |= {
+            "media_type": result.media_type,
+            "bytes": len(result.image),
+            "width": result.size[0],
+            "height": result.size[1],
+            "faces": len(result.faces),
+            "warnings": [str(each) for each in result.cautions],
+        }
+    elif facts:
+        told |= {"media_type": facts.media_type, "bytes": facts.size}
+    return told
+
+
+def _plain(notice: Notice) -> str:
+    generation = int(notice.version) if notice.version.isdigit() else None
+    return names.uri(notice.bucket, notice.name, generation)

@@ -1,0 +1,73 @@
+"""From settings to a desk; nothing of it is imported where no events are taken in."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from warmup.variables import SettingsError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from function.events.desk import Desk
+    from function.events.ledger import Ledger
+    from function.events.making import Swap
+    from function.events.sink import Sink
+    from function.settings import Settings
+    from function.storage.storage import Storage
+
+
+def desk(
+    settings: Settings,
+    storage: Storage,
+    swap: Swap,
+    gate: Callable[[], float | None],
+    places: int,
+) -> Desk | None:
+    """The desk; None where no events are taken in.
+
+    Args:
+        settings: the effective settings.
+        storage: where photos come from and go to.
+        swap: makes a swap.
+        gate: see `Desk`.
+        places: how many events are worked on at once.
+
+    Raises:
+        SettingsError: something for it is missing or makes no sense.
+    """
+    if settings.events is None:
+        return None
+    from function.events.desk import Desk, Terms
+    from function.events.making import Making
+    from function.events.reading import read
+
+    rules = read(settings.events)
+    terms = Terms(settings.event_ack_s, settings.event_lease_s, settings.queue_limit, places)
+    making = Making(storage, rules, swap, settings.max_body_bytes)
+    return Desk(making, _ledger(settings), _sink(settings), gate, terms)
+
+
+def _ledger(settings: Settings) -> Ledger:
+    if settings.redis_url is None:
+        from function.events.ledger import Memory
+
+        return Memory()
+    try:
+        from function.events.shared import Shared
+    except ModuleNotFoundError as error:
+        raise SettingsError(
+            [f"EMBER_REDIS_URL needs {error.name}: pip install 'ember-function[redis]'"]
+        ) from None
+    try:
+        return Shared(settings.redis_url, settings.redis_timeout_s)
+    except (ValueError, OSError) as error:
+        raise SettingsError([f"EMBER_REDIS_URL cannot be used: {error}."]) from None
+
+
+def _sink(settings: Settings) -> Sink | None:
+    if settings.event_sink is None:
+        return None
+    from function.events.sink import Sink
+
+    return Sink(settings.event_sink, dict(settings.event_overrides))

@@ -1,0 +1,105 @@
+"""The ledger in Redis, for replicas that share it; see ledger.lua."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from pathlib import Path
+from typing import Any
+
+from redis.asyncio import BlockingConnectionPool, Redis
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+from redis.exceptions import RedisError
+
+from function.events.ledger import KEEP_S, Claim, Keys, LedgerError, Left, State
+
+_SCRIPT = (Path(__file__).parent / "ledger.lua").read_text("utf-8")
+_PREFIX = "ember:{events}:"
+_UPLOAD, _EVENT, _ACCEPTED = f"{_PREFIX}upload:", f"{_PREFIX}event:", f"{_PREFIX}accepted"
+_CONNECTIONS = 16
+
+
+class Shared:
+    """See `Ledger`.
+
+    Args:
+        url: `redis://` or `rediss://` (TLS), with user, password and database if any.
+        timeout_s: how long a question may take.
+
+    Raises:
+        ValueError: it is no such address.
+    """
+
+    def __init__(self, url: str, timeout_s: float) -> None:
+        self._timeout_s = timeout_s
+        # A connection that breaks is no reason to try again: what was asked may have been done.
+        pool = BlockingConnectionPool.from_url(
+            url,
+            max_connections=_CONNECTIONS,
+            timeout=timeout_s,
+            socket_connect_timeout=timeout_s,
+            retry=Retry(NoBackoff(), 0),
+            decode_responses=True,
+        )
+        self._redis = Redis.from_pool(pool)
+        self._script = self._redis.register_script(_SCRIPT)
+
+    async def claim(self, keys: Keys, event: str, lease_s: float) -> Claim:
+        """See `Ledger`."""
+        token = secrets.token_hex(8)
+        state, result, left_ms = await self._run("claim", keys, token, lease_s, event)
+        return Claim(State(state), token, result, int(left_ms) / 1e3)
+
+    async def renew(self, keys: Keys, token: str, lease_s: float) -> bool:
+        """See `Ledger`."""
+        return bool((await self._run("renew", keys, token, lease_s))[0])
+
+    async def accept(self, keys: Keys, token: str) -> bool:
+        """See `Ledger`."""
+        return bool((await self._run("accept", keys, token))[0])
+
+    async def finish(self, keys: Keys, token: str, result: str, keep_s: float = KEEP_S) -> None:
+        """See `Ledger`."""
+        await self._run("finish", keys, token, 0, result, keep_s=keep_s)
+
+    async def release(self, keys: Keys, token: str) -> None:
+        """See `Ledger`."""
+        await self._run("release", keys, token)
+
+    async def left(self, lease_s: float) -> Left | None:
+        """See `Ledger`."""
+        token = secrets.token_hex(8)
+        arguments = ["left", token, _ms(lease_s), _ms(KEEP_S)]
+        found = await self._ask([_ACCEPTED, _ACCEPTED, _ACCEPTED], arguments)
+        if not found:
+            return None
+        upload, event, alias = found
+        return Left(Keys(upload.removeprefix(_UPLOAD), alias.removeprefix(_EVENT)), token, event)
+
+    async def close(self) -> None:
+        """See `Ledger`."""
+        await self._redis.aclose()
+
+    async def _run(
+        self,
+        what: str,
+        keys: Keys,
+        token: str,
+        lease_s: float = 0,
+        *more: str,
+        keep_s: float = KEEP_S,
+    ) -> list[Any]:
+        places = [_UPLOAD + keys.upload, _EVENT + keys.event, _ACCEPTED]
+        return await self._ask(places, [what, token, _ms(lease_s), _ms(keep_s), *more])
+
+    async def _ask(self, keys: list[str], arguments: list[str]) -> list[Any]:
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                return list(await self._script(keys, arguments))
+        except (RedisError, OSError, TimeoutError) as error:
+            raise LedgerError(type(error).__name__) from error
+
+
+def _ms(seconds: float) -> str:
+    return str(int(seconds * 1e3))

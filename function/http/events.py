@@ -1,0 +1,164 @@
+"""The call `POST /`: events in, and what became of them in words that brokers understand.
+
+A broker takes every 2xx for the end of it, tries again after 429 and 5xx, and puts what got another
+4xx aside. An answer is empty or a CloudEvent, as anything else would count as a failure.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+import time
+from collections import Counter
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from aiohttp import hdrs, web
+
+from function.admission.ladder import Rung
+from function.events import wire
+from function.events.event import BATCH
+from function.events.outcome import Kind
+from function.http import body
+from function.http.aside import aside
+from function.http.edge import exchange_of
+from function.problems import Problem
+from function.trace import Trace
+from function.turn import Lane
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Sequence
+
+    from aiohttp.web import Request, Response
+
+    from function.admission.setup import Parts
+    from function.events.desk import Desk
+    from function.events.outcome import Outcome
+    from function.http.body import Limits
+    from function.orders import SwapOrder, SwapResult
+    from function.service import Service
+    from function.storage.storage import Storage
+    from warmup.replica import Replica
+
+OUTCOME = "Ember-Event"
+OUTCOME_ABOUT = "What became of the event: " + "; ".join(
+    f"`{kind}`, {kind.meaning}" for kind in Kind
+)
+_MAX_BYTES = 1024**2
+
+
+@dataclass(frozen=True, slots=True)
+class Bulk:
+    """Swaps for nobody who waits: in the lane `bulk`, behind everybody else."""
+
+    service: Service
+    parts: Parts
+
+    async def swap(self, order: SwapOrder) -> SwapResult:
+        """See `Service.swap`."""
+        trace, began = Trace(), time.perf_counter()
+        self.parts.queue.enter(Lane.BULK)
+        try:
+            result = await self.service.swap(order, trace)
+        finally:
+            self.parts.queue.leave(Lane.BULK)
+        totals = trace.totals()
+        waited_ms = totals.get("queue", 0.0) + totals.get("load", 0.0)
+        self.parts.queue.learn(time.perf_counter() - began - waited_ms / 1e3)
+        return result
+
+    def gate(self) -> float | None:
+        """For how many seconds no more events are to be taken in; None for not at all."""
+        if refusal := self.parts.queue.refusal(Lane.BULK):
+            return refusal.again_s
+        if Rung.REFUSE_BULK in self.parts.look():
+            return self.parts.queue.load.wait_s(Lane.BULK)
+        return None
+
+
+class Beside:
+    """What runs beside the requests, and what they share.
+
+    Args:
+        desk: takes over what other replicas have left; None where no events are taken in.
+        storage: is closed at the end.
+        patience_s: how long requests and events together may take to end.
+    """
+
+    def __init__(self, desk: Desk | None, storage: Storage, patience_s: float) -> None:
+        self._desk, self._storage, self._patience_s = desk, storage, patience_s
+        self._until = math.inf
+
+    async def stopping(self, _: object) -> None:
+        """From here on everything ends."""
+        self._until = time.monotonic() + self._patience_s
+
+    async def running(self, _: object) -> AsyncIterator[None]:
+        """Begin; at the end, let events end that requests have left behind."""
+        going_on = asyncio.create_task(self._desk.take_over()) if self._desk else None
+        yield
+        if self._desk and going_on:
+            going_on.cancel()
+            left_s = min(self._patience_s, self._until - time.monotonic())
+            await self._desk.close(max(0.0, left_s))
+        await self._storage.close()
+
+
+@dataclass(frozen=True, slots=True)
+class Events:
+    """Handler of events; no desk means that none are taken in."""
+
+    desk: Desk | None
+    replica: Replica
+    limits: Limits
+
+    async def take(self, request: Request) -> Response:
+        """Take in what a request brings."""
+        if self.desk is None:
+            raise Problem(
+                "not_found",
+                "This server takes no events in.",
+                hint="On the server, EMBER_EVENTS has to name an events.toml; see docs/events.md.",
+            )
+        if not self.replica.serves:
+            raise Problem(
+                "not_ready",
+                f"The replica is {self.replica.phase}.",
+                headers={hdrs.RETRY_AFTER: "1"},
+                phase=str(self.replica.phase),
+            )
+        async with self.limits.door.visit(request, waits=False):
+            limits = replace(self.limits, max_bytes=_MAX_BYTES, setting="")
+            data = bytes(await body.read(request, limits))
+            delivery = await aside(len(data), wire.parse, request.headers.items(), data)
+            outcomes = await asyncio.gather(*map(self.desk.take, delivery.events))
+        kinds = Counter(str(outcome.kind) for outcome in outcomes)
+        exchange_of(request).headers[OUTCOME] = ", ".join(
+            kind if len(outcomes) == 1 else f"{kind};n={count}" for kind, count in kinds.items()
+        )
+        if worst := _worst(outcomes):
+            raise worst
+        if any(outcome.kind is Kind.ACCEPTED for outcome in outcomes):
+            return web.Response(status=202)
+        results = [each.result for each in outcomes if each.result and self.desk.answers_results]
+        if not results:
+            return web.Response(status=204)
+        if len(outcomes) == 1 and not delivery.batch:
+            headers, told = results[0].binary()
+            return web.Response(body=told, headers=headers)
+        told = json.dumps([each.structured() for each in results]).encode()
+        return web.Response(body=told, headers={hdrs.CONTENT_TYPE: BATCH})
+
+
+def _worst(outcomes: Sequence[Outcome]) -> Problem | None:
+    """The problem that is the answer, if any.
+
+    That is one that makes the broker deliver all again, else one that no result event tells of,
+    else one when nothing has worked. Of a batch that has worked in part, the results tell.
+    """
+    found = [(each.problem, each.result) for each in outcomes if each.problem]
+    for problem, result in sorted(found, key=lambda each: -each[0].kind.status):
+        if problem.kind.status >= 500 or result is None or len(found) == len(outcomes):
+            return problem
+    return None

@@ -1,0 +1,1 @@
+"""Bytes behind URIs: read with limits, written with preconditions, by scheme."""

@@ -1,0 +1,181 @@
+"""`file://` URIs below the folders that are allowed: mounted buckets, network volumes.
+
+Links are followed only while they stay inside. What is opened is what was checked: the way down is
+walked without links, folder by folder.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+import stat
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
+
+from function.problems import Problem
+from function.storage.place import ChangedError, Facts, Object, forbidden, not_found, too_large
+from warmup.fetch.source import TransientError
+from warmup.fetch.thread import in_thread
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from function.storage.place import Take
+
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_OUTSIDE = "The URI leads outside of the folders that are allowed (EMBER_URI_FOLDERS)."
+
+
+class Local:
+    """See `Place`. The time of the last change is the generation; there is no metadata.
+
+    Args:
+        folders: what URIs may lead into.
+    """
+
+    def __init__(self, folders: Sequence[Path]) -> None:
+        self._folders = folders
+
+    async def stat(self, uri: str) -> Facts:
+        """See `Place`."""
+
+        def look() -> Facts:
+            with self._opened(uri) as fd:
+                return _facts(fd)
+
+        return await in_thread(look)
+
+    async def read(self, uri: str, limit: int, take: Take) -> Object:
+        """See `Place`."""
+        facts = await self.stat(uri)
+        if (facts.size or 0) > limit:
+            raise too_large(limit, facts.size)
+        take(facts.size or 0)
+
+        def read() -> Object:
+            with self._opened(uri) as fd, os.fdopen(os.dup(fd), "rb") as file:
+                data = file.read(limit + 1)
+                found = _facts(fd)
+            if len(data) > limit:
+                raise too_large(limit)
+            if len(data) != facts.size:
+                raise TransientError("the file is being written")
+            return Object(data, found)
+
+        return await in_thread(read)
+
+    async def write(
+        self,
+        uri: str,
+        data: bytes,
+        *,
+        media_type: str,  # noqa: ARG002
+        metadata: Mapping[str, str],  # noqa: ARG002
+        if_generation_match: int | None,
+    ) -> int | None:
+        """See `Place`; folders that are missing are made."""
+        return await in_thread(lambda: self._write(uri, data, if_generation_match))
+
+    async def close(self) -> None:
+        """See `Place`."""
+
+    def _write(self, uri: str, data: bytes, expected: int | None) -> int:
+        with self._folder(uri, make=True) as (folder, name):
+            partial = f".{secrets.token_hex(8)}.part"
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+            fd = os.open(partial, flags, 0o666, dir_fd=folder)
+            try:
+                with os.fdopen(fd, "wb") as file:
+                    file.write(data)
+                    file.flush()
+                    os.fsync(fd)
+                    generation = os.fstat(fd).st_mtime_ns
+                if expected == 0:
+                    os.link(partial, name, src_dir_fd=folder, dst_dir_fd=folder)
+                    return generation
+                if expected and _generation(folder, name) != expected:
+                    raise ChangedError
+                os.replace(partial, name, src_dir_fd=folder, dst_dir_fd=folder)
+            except FileExistsError:
+                raise ChangedError from None
+            finally:
+                with suppress(FileNotFoundError):
+                    os.unlink(partial, dir_fd=folder)
+            return generation
+
+    @contextmanager
+    def _opened(self, uri: str) -> Iterator[int]:
+        with self._folder(uri) as (folder, name):
+            # A pipe in place of a file must not keep us waiting for somebody to write into it.
+            flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+            fd = os.open(name, flags, dir_fd=folder)
+            try:
+                if not stat.S_ISREG(os.fstat(fd).st_mode):
+                    raise not_found("What is at the URI is not a file.")
+                yield fd
+            finally:
+                os.close(fd)
+
+    @contextmanager
+    def _folder(self, uri: str, *, make: bool = False) -> Iterator[tuple[int, str]]:
+        """The open folder that a URI leads into, and the name in it."""
+        root, parts = self._way(uri)
+        with ExitStack() as opened, _translating():
+            fd = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            opened.callback(os.close, fd)
+            for part in parts[:-1]:
+                if make:
+                    with suppress(FileExistsError):
+                        os.mkdir(part, dir_fd=fd)
+                fd = os.open(part, _FOLDER, dir_fd=fd)
+                opened.callback(os.close, fd)
+            yield fd, parts[-1]
+
+    def _way(self, uri: str) -> tuple[Path, tuple[str, ...]]:
+        """The allowed folder, and the way from there, without links and dots."""
+        split = urlsplit(uri)
+        text = url2pathname(split.path)
+        if split.netloc not in {"", "localhost"} or not text.startswith("/") or "\0" in text:
+            raise Problem("bad_value", "A file: URI looks like file:///folder/photo.jpg.")
+        with _translating():
+            path = Path(text).resolve()
+            for folder in self._folders:
+                root = folder.resolve()
+                if path.is_relative_to(root) and path != root:
+                    return root, path.relative_to(root).parts
+        raise forbidden(_OUTSIDE)
+
+
+@contextmanager
+def _translating() -> Iterator[None]:
+    """Failures of the system in our words."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise not_found() from None
+    except FileExistsError:
+        raise
+    except OSError as error:
+        if error.errno in {errno.ELOOP, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG}:
+            raise not_found() from None
+        if error.errno in {errno.EACCES, errno.EPERM, errno.EROFS}:
+            raise forbidden("Ember may not use the file at the URI.") from None
+        raise TransientError(error.strerror or "the file system fails") from error
+    except RuntimeError:  # a circle of links, before Python 3.13
+        raise not_found() from None
+
+
+def _facts(fd: int) -> Facts:
+    found = os.fstat(fd)
+    return Facts(size=found.st_size, generation=found.st_mtime_ns)
+
+
+def _generation(folder: int, name: str) -> int:
+    try:
+        return os.stat(name, dir_fd=folder, follow_symlinks=False).st_mtime_ns
+    except FileNotFoundError:
+        return 0

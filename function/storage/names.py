@@ -1,0 +1,30 @@
+"""Names of objects as `gs://` URIs, and back."""
+
+from __future__ import annotations
+
+from urllib.parse import quote, unquote, urlsplit
+
+from function.problems import Problem
+
+
+def uri(bucket: str, name: str, generation: int | None = None) -> str:
+    """The URI of an object, of exactly one generation if that is given."""
+    exactly = f"#{generation}" if generation is not None else ""
+    return f"gs://{bucket}/{quote(name)}{exactly}"
+
+
+def parse(uri: str) -> tuple[str, str, int | None]:
+    """Bucket, name and generation of a `gs://` URI; its name may be percent-encoded, once.
+
+    Raises:
+        Problem: `bad_value`.
+    """
+    try:
+        parts = urlsplit(uri)
+        name, generation = unquote(parts.path[1:], errors="strict"), parts.fragment
+        good = parts.netloc and name and not parts.query and len(name.encode()) <= 1024
+    except ValueError:
+        good, generation = False, ""
+    if not good or (generation and not (generation.isascii() and generation.isdigit())):
+        raise Problem("bad_value", "A gs: URI looks like gs://bucket/folder/photo.jpg.")
+    return parts.netloc, name, int(generation) if generation else None

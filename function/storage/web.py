@@ -1,0 +1,243 @@
+"""`https://` and `http://` URIs of strangers, with aiohttp.
+
+They lead only to public addresses and to networks that are allowed. That is decided for the address
+of each socket before it connects, after names were resolved and for every redirect, so that no name
+can mean something else a moment later. No proxy, cookie or credentials of Ember are ever used.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import socket
+import ssl
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+import aiohttp
+from yarl import URL
+
+from function.problems import Problem
+from function.storage.addresses import inside, public
+from function.storage.place import (
+    ChangedError,
+    Facts,
+    Object,
+    forbidden,
+    not_found,
+    too_large,
+)
+from warmup.fetch.retry import retry_after
+from warmup.fetch.source import TransientError
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping, Sequence
+
+    from aiohttp.abc import AbstractResolver
+    from aiohttp.typedefs import LooseHeaders
+
+    from function.storage.addresses import Network
+    from function.storage.place import Take
+
+_REDIRECTS = {301, 302, 303, 307, 308}
+_MOST_REDIRECTS = 5
+_PASSING = {408, 425, 429, 500, 502, 503, 504}
+_REFUSED = {401, 402, 403, 407, 451}
+
+
+class NotAllowedError(OSError):
+    """A socket was to be connected to an address that is not for strangers."""
+
+    def __init__(self) -> None:
+        super().__init__(errno.EACCES, "not a public address")
+
+
+class Web:
+    """See `Place`. Writing is a PUT, as signed URLs of object stores take it.
+
+    Args:
+        networks: what is allowed though it is not public; plain `http://` leads only there.
+        silence_s: how long a connection may bring nothing.
+        resolver: finds the addresses of hosts; None for the system's.
+    """
+
+    def __init__(
+        self, networks: Sequence[Network], silence_s: float, resolver: AbstractResolver | None
+    ) -> None:
+        self._networks, self._silence_s, self._resolver = networks, silence_s, resolver
+        self._trust: ssl.SSLContext | None = None
+        self._sessions: dict[str, aiohttp.ClientSession] = {}
+
+    async def stat(self, uri: str) -> Facts:
+        """See `Place`."""
+        async with self._answer("HEAD", uri) as response:
+            return _facts(response)
+
+    async def read(self, uri: str, limit: int, take: Take) -> Object:
+        """See `Place`."""
+        async with self._answer("GET", uri) as response:
+            facts = _facts(response)
+            if facts.size is not None:
+                if facts.size > limit:
+                    raise too_large(limit, facts.size)
+                take(facts.size)
+            if response.headers.get("Content-Encoding", "identity").lower() != "identity":
+                raise Problem(
+                    "unsupported_media_type",
+                    "What is behind the URI comes compressed (Content-Encoding).",
+                    hint="Photos already are; store the file as it is.",
+                )
+            data = bytearray()
+            async for chunk in response.content.iter_any():
+                if len(data) + len(chunk) > limit:
+                    raise too_large(limit)
+                if facts.size is None:
+                    take(len(chunk))
+                data += chunk
+            return Object(bytes(data), facts)
+
+    async def write(
+        self,
+        uri: str,
+        data: bytes,
+        *,
+        media_type: str,
+        metadata: Mapping[str, str],  # noqa: ARG002 (each store has headers of its own for it)
+        if_generation_match: int | None,
+    ) -> int | None:
+        """See `Place`; the only precondition that there is here is 0."""
+        headers = {"Content-Type": media_type}
+        if if_generation_match:
+            raise Problem("unsupported_uri", "Behind https:// URIs there are no generations.")
+        if if_generation_match == 0:
+            headers["If-None-Match"] = "*"
+        async with self._answer("PUT", uri, headers=headers, data=data):
+            return None
+
+    async def close(self) -> None:
+        """See `Place`."""
+        for session in self._sessions.values():
+            await session.close()
+
+    @asynccontextmanager
+    async def _answer(
+        self, method: str, uri: str, headers: LooseHeaders | None = None, data: bytes | None = None
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
+        """The good answer, after redirects where something is read."""
+        url = _url(uri)
+        try:
+            for _ in range(_MOST_REDIRECTS + 1):
+                session = await self._session(url.scheme)
+                async with session.request(
+                    method, url, headers=headers, data=data, allow_redirects=False
+                ) as response:
+                    if response.status not in _REDIRECTS or method == "PUT":
+                        _check(response)
+                        yield response
+                        return
+                    url = _next(response)
+        except aiohttp.ClientConnectorCertificateError as error:
+            raise forbidden(f"The certificate of {url.host} is not good.") from error
+        except aiohttp.ClientConnectorError as error:
+            if isinstance(error.os_error, NotAllowedError):
+                raise forbidden(_why(url)) from None
+            if isinstance(error, aiohttp.ClientConnectorDNSError) and _unknown(error.os_error):
+                raise not_found(f"There is no host {url.host}.") from None
+            raise TransientError(f"no connection to {url.host}") from error
+        except (aiohttp.InvalidURL, aiohttp.NonHttpUrlClientError):
+            raise Problem("bad_value", "The URI is malformed.") from None
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise TransientError(f"{url.host} broke off ({type(error).__name__})") from error
+        raise not_found(f"The URI leads to more than {_MOST_REDIRECTS} redirects.")
+
+    async def _session(self, scheme: str) -> aiohttp.ClientSession:
+        """The session for a scheme; each has connections of its own, as each may go elsewhere."""
+        if self._trust is None:  # reading all authorities takes a while
+            self._trust = await asyncio.to_thread(ssl.create_default_context)
+        if scheme not in self._sessions:
+            patience = self._silence_s
+            self._sessions[scheme] = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(
+                    ssl=self._trust,
+                    resolver=self._resolver,
+                    use_dns_cache=False,
+                    limit=64,
+                    socket_factory=lambda info: self._socket(scheme, info),
+                ),
+                timeout=aiohttp.ClientTimeout(None, sock_connect=patience, sock_read=patience),
+                cookie_jar=aiohttp.DummyCookieJar(),
+                auto_decompress=False,
+                headers={"Accept-Encoding": "identity", "User-Agent": "ember"},
+            )
+        return self._sessions[scheme]
+
+    def _socket(self, scheme: str, info: aiohttp.AddrInfoType) -> socket.socket:
+        """A socket for an address that will be connected to, if it may be."""
+        family, kind, protocol, _, address = info
+        host = str(address[0])
+        allowed = scheme == "https" and public(host)
+        if not (allowed or inside(host, self._networks)):
+            raise NotAllowedError
+        return socket.socket(family, kind, protocol)
+
+
+def _url(uri: str) -> URL:
+    """The URI, when it is one that may be asked for.
+
+    Raises:
+        Problem: `bad_value`, `object_forbidden`.
+    """
+    try:
+        url = URL(uri)
+        good = url.scheme in {"https", "http"} and url.host and url.port
+    except ValueError:
+        good = False
+    if not good:
+        raise Problem("bad_value", "The URI is malformed.")
+    if url.user is not None or url.password is not None:
+        raise forbidden("The URI has a user or a password in it; use a signed URL instead.")
+    return url.with_fragment(None)
+
+
+def _next(response: aiohttp.ClientResponse) -> URL:
+    """Where a redirect leads; never from https to http."""
+    try:
+        url = response.url.join(URL(response.headers["Location"]))
+    except (KeyError, ValueError):
+        raise not_found("The URI leads to a redirect that leads nowhere.") from None
+    if url.scheme not in {"https", "http"} or (response.url.scheme, url.scheme) == (
+        "https",
+        "http",
+    ):
+        raise forbidden("The URI leads to a redirect to something that is not https://.")
+    return _url(str(url))
+
+
+def _unknown(error: OSError) -> bool:
+    """Whether a name is known not to exist, rather than not known for now."""
+    return isinstance(error, socket.gaierror) and error.errno == socket.EAI_NONAME
+
+
+def _why(url: URL) -> str:
+    if url.scheme == "http":
+        return f"http:// may not lead to {url.host}; use https://."
+    return f"{url.host} has no public address."
+
+
+def _check(response: aiohttp.ClientResponse) -> None:
+    status = response.status
+    if 200 <= status < 300 and status != 206:
+        return
+    reason = f"{response.url.host} answers {status}"
+    if status in _PASSING:
+        raise TransientError(reason, retry_after(response.headers.get("Retry-After", "")))
+    if status in {409, 412} and response.method == "PUT":
+        raise ChangedError
+    if status in _REFUSED:
+        raise forbidden(f"{reason}: the URI may not be used.")
+    raise not_found(f"{reason}: there is nothing for us at the URI.")
+
+
+def _facts(response: aiohttp.ClientResponse) -> Facts:
+    declared = "Content-Type" in response.headers
+    return Facts(response.content_length, response.content_type if declared else None)

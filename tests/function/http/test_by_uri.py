@@ -1,0 +1,84 @@
+"""Photos that a request names by URI: from a bucket, a folder and a web server."""
+
+from __future__ import annotations
+
+import base64
+import http.server
+import threading
+from ipaddress import ip_network
+
+import pytest
+
+from tests.warmup.gcs import fake_gcs
+
+from .live import COLLINS, HOPPER, SOURCE, TARGET, Live
+
+
+@pytest.fixture(scope="module")
+def bucket():
+    with fake_gcs("photos") as bucket:
+        bucket.blob("people/hopper.jpg").upload_from_string(HOPPER)
+        bucket.blob("private/collins.jpg").upload_from_string(COLLINS, "image/jpeg")
+        yield bucket
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    path = tmp_path_factory.mktemp("photos")
+    (path / "collins.jpg").write_bytes(COLLINS)
+    return path
+
+
+@pytest.fixture(scope="module")
+def site(folder):
+    class Quiet(http.server.SimpleHTTPRequestHandler):
+        def __init__(self, *args):
+            super().__init__(*args, directory=folder)
+
+        def log_message(self, *_):
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Quiet) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+@pytest.fixture(scope="module")
+def live(bucket, folder):
+    here = {"uri_folders": (folder,), "uri_networks": (ip_network("127.0.0.0/8"),)}
+    with Live(**here, uri_buckets=("photos/people/",)) as server:
+        yield server
+
+
+def test_photos_from_anywhere_give_what_uploads_give(live, folder, site):
+    same = live.form("/v1/swap", SOURCE, TARGET).body
+    source = "gs://photos/people/hopper.jpg"
+    data = "data:image/jpeg;base64," + base64.b64encode(COLLINS).decode()
+    for target in (f"{folder.as_uri()}/collins.jpg", f"{site}/collins.jpg", data):
+        answer = live.json("/v1/swap", {"source": [source], "target": target})
+        assert answer.status == 200
+        assert answer.body == same
+
+
+def test_a_bucket_that_requests_may_not_name_is_refused(live):
+    answer = live.json("/v1/faces", {"image": "gs://photos/private/collins.jpg"})
+    members = answer.problem("object_forbidden", 422)
+    assert members["field"] == "image"
+    assert members["detail"].startswith("`image`: ")
+
+
+def test_what_is_behind_uris_takes_room_like_bodies(folder):
+    narrow = {"max_body_bytes": len(COLLINS), "max_bodies_bytes": len(COLLINS)}
+    with Live(uri_folders=(folder,), **narrow) as server:
+        uri = f"{folder.as_uri()}/collins.jpg"
+        answer = server.json("/v1/swap", {"source": uri, "target": uri})
+        assert answer.problem("overloaded", 503)["setting"] == "EMBER_MAX_BODIES_BYTES"
+        with pytest.raises(AssertionError):  # what was taken is given back
+            server.json("/v1/faces", {"image": "data:,x"}).problem("overloaded")
+
+
+def test_a_page_instead_of_a_photo_is_said_to_be_one(live, folder, site):
+    (folder / "login.html").write_text("<!doctype html><title>Log in</title>")
+    answer = live.json("/v1/faces", {"image": f"{site}/login.html"})
+    assert "text/html" in answer.problem("unsupported_media_type", 415)["detail"]
