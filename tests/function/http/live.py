@@ -11,7 +11,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 
 import uvloop
-from aiohttp import web
+from aiohttp import web, web_app
 from PIL import Image
 
 from function import assemble, settings
@@ -108,6 +108,8 @@ class Live:
         await self._stop.wait()
         await runner.cleanup()
         self.service.close()
+        # It remembers a thousand handlers, and through them the models of as many servers.
+        web_app._cached_build_middleware.cache_clear()
 
 
 @dataclass(frozen=True)

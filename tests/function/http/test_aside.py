@@ -10,8 +10,9 @@ import pytest
 from PIL import Image
 
 from function import report
-from function.http import fields, uris
+from function.http import fields
 from function.http.aside import AT_ONCE, aside
+from function.storage import inline
 
 from .live import COLLINS, HOPPER
 
@@ -42,7 +43,7 @@ def by_json(live, photo):
     [
         (fields, "_from_multipart", by_form),
         (fields, "_object", by_json),
-        (uris, "_decoded", by_json),
+        (inline, "_decoded", by_json),
         (report, "of_swap", by_form),
     ],
 )

@@ -62,7 +62,7 @@ def test_any_other_request_id_is_replaced(live, value):
         ("/v1/swap", "OPTIONS, POST"),
         ("/healthz", "GET, HEAD, OPTIONS"),
         ("/warmup", "GET, HEAD, OPTIONS, POST"),
-        ("/", "GET, HEAD, OPTIONS"),
+        ("/", "GET, HEAD, OPTIONS, POST"),
     ],
 )
 def test_options_and_wrong_methods_say_what_is_allowed(live, path, allow):
