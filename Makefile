@@ -188,6 +188,9 @@ $(BENCH)/.done: tests/bench/cold/requirements.lock
 bench-cold: $(BENCH)/.done ## cold starts of Ember and of others side by side; or ARGS=--quick
 	$(BENCH)/bin/python -m tests.bench.cold $(ARGS)
 
+bench-load: $(BENCH)/.done ## Ember and others under load, side by side; or ARGS=--quick
+	$(BENCH)/bin/python -m tests.bench.load $(ARGS)
+
 # --- upkeep -------------------------------------------------------------------------------------
 
 UV_LOCK = uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \

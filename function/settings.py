@@ -125,7 +125,8 @@ class Settings(WarmupSettings):
         25,
         whole(0, 1000),
         "How long, in milliseconds, a batch may wait for more items while another one is running,"
-        " where a model has batch sizes above 1; never with an interactive request in it.",
+        " where a model has batch sizes above 1; never with an interactive request in it. With 0 no"
+        " batch waits, not even while the CPUs are busy with other steps.",
     )
     backends: tuple[str, ...] = variable(
         ("cpu",),

@@ -11,6 +11,7 @@ import logging
 import threading
 import time
 from typing import TYPE_CHECKING
+from weakref import WeakMethod
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from function.problems import Problem
 from function.runtime import headroom, shortage
 from function.runtime.buckets import Buckets
 from function.runtime.cost import Cost
+from function.runtime.engine import PROVIDERS
 from function.runtime.gate import abandoned, whose
 from function.runtime.headroom import Comeback
 from function.runtime.queue import Part, Queue, Ticket
@@ -80,7 +82,7 @@ class Batcher:
             share one.
         buckets: the sizes of a batch.
         window: for how many seconds at most a batch that could start waits for more rows while
-            another is running, unless it has an interactive one.
+            another is running, unless it has an interactive one; 0 if none ever waits.
         clock: seconds, never going back.
 
     Attributes:
@@ -105,6 +107,9 @@ class Batcher:
         self._limit = self._buckets.largest
         self._memory, self._comeback = headroom.reader(engine.provider), Comeback()
         self._window, self._clock = window, clock
+        self._shares_cpus = engine.provider == PROVIDERS["cpu"] and runs is not None
+        if self._shares_cpus and self._window:
+            gate.on_spare.append(WeakMethod(self._wake))  # a variant's batcher may go
         self._lock = threading.Lock()
         self._queue: Queue[_Member] = Queue()
         self._busy = 0
@@ -179,6 +184,12 @@ class Batcher:
                     member.wake.wait(self._until_due())
             return True
 
+    def _wake(self) -> None:
+        """See whether a batch is due, as a CPU is free."""
+        if len(self._queue):  # a glance without the lock; who comes later looks for itself
+            with self._lock:
+                self._call()
+
     def _lead(self, parts: list[_Part]) -> None:
         """Execute a batch with the run that was given for it, and pass the run on."""
         if parts:
@@ -191,11 +202,17 @@ class Batcher:
     # What follows, up to the next such line, needs the lock.
 
     def _due(self) -> float:
-        """When the next batch should start; an idle device waits for nothing."""
-        if not self._busy:
-            return 0.0
+        """When the next batch should start; an idle device waits for nothing.
+
+        The CPUs are not idle while all permits are taken, whatever they are taken for: a batch
+        that waits then holds nobody up, and what it saves is for all.
+        """
         size, window = self.cap, self._window
-        if self.cost.known:  # two batches in one save the base of one, so waiting is worth no more
+        if self._shares_cpus and window and self.cost.known and not self._gate.spare:
+            window = self.cost.base * (size - 1)  # what a full batch saves
+        elif not self._busy:
+            return 0.0
+        elif self.cost.known:  # two batches in one save the base of one: waiting is worth no more
             window = min(window, self.cost.base)
         return self._queue.due(room=size, window=window, cost=self.cost.seconds(size))
 

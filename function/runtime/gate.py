@@ -20,6 +20,7 @@ from function.runtime.watch import Watch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from weakref import WeakMethod
 
     from function.turn import Turn
 
@@ -86,12 +87,14 @@ class Gate:
     Attributes:
         watch: knows how long each thread that has a permit has been computing.
         observer: is told how long threads have waited.
+        on_spare: called, without any lock, when nobody wants a permit that is free.
     """
 
     def __init__(self, permits: int, clock: Callable[[], float] = time.monotonic) -> None:
         self.permits = permits
         self.watch = Watch(clock)
         self.observer: Observer = Unobserved()
+        self.on_spare: list[WeakMethod[Callable[[], None]]] = []
         self._clock = clock
         self._free = permits
         self._lock = threading.Lock()
@@ -161,6 +164,11 @@ class Gate:
             with self.lent():
                 pass
 
+    @property
+    def spare(self) -> bool:
+        """Whether a permit is free; a glance without the lock."""
+        return self._free > 0
+
     def close(self) -> None:
         """Turn away all who wait."""
         with self._lock:
@@ -194,6 +202,7 @@ class Gate:
         with self._lock:
             self._free += 1
             self._pass_on()
+        self._tell_spare()
 
     def _following(self) -> Job | None:
         """The job that this thread does next with its permit; None if others are to have that."""
@@ -205,7 +214,14 @@ class Gate:
                 return following
             if following:
                 following.start()
+        self._tell_spare()
         return None
+
+    def _tell_spare(self) -> None:
+        if self._free:
+            for listener in self.on_spare:
+                if call := listener():
+                    call()
 
     def _pass_on(self) -> None:
         """Give a free permit to whoever is next; needs the lock."""

@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
     from function.runtime.engine import Engine
 
-_FORMAT = 1
-_BUDGET_S, _BUDGET_RUNS = 0.2, 5  # for everything: so long, or as long as so many first runs
-_ROUNDS = 3  # of each choice at most; the fastest counts
+_FORMAT = 2
+_BUDGET_S, _BUDGET_RUNS = 0.2, 20  # for everything: so long, or as long as so many first runs
+_ROUNDS = 2, 3  # of each choice, at least and at most; the fastest counts
 _GAIN = 1.05  # what a larger size has to bring, as everyone in a batch waits for all of it
 _WORSE = 0.9  # a rate this much below the best one so far is past the peak
 _BETTER = 1.1  # by how much all CPUs for one batch have to win, as others have to wait for it
@@ -149,10 +149,10 @@ class _Trial:
         best = 0.0, sizes[0]
         for size in sizes:
             fastest, spent = math.inf, 0.0
-            for _ in range(_ROUNDS):
+            for number in range(1, _ROUNDS[1] + 1):
                 took = self._round(engine, runs, size)
                 fastest, spent = min(fastest, took), spent + took
-                if spent > self._budget / (2 * len(sizes)):
+                if number >= _ROUNDS[0] and spent > self._budget / (2 * len(sizes)):
                     break
             rate = size * runs / fastest
             if rate > best[0] * _GAIN:

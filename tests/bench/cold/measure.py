@@ -85,6 +85,11 @@ def service(contender: Contender, environ: dict[str, str]) -> Service:
     return Service(first / sorted(rest)[len(rest) // 2], megabytes)
 
 
+def until_ready(contender: Contender, port: int) -> None:
+    """Wait until a server says that it can serve."""
+    _until(port, _get(contender.ready), _fine, _ASK_EVERY_S)
+
+
 @contextmanager
 def running(
     contender: Contender, environ: dict[str, str]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextvars
 import math
 import random
 import threading
 import time
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 
 import numpy as np
 import pytest
@@ -455,6 +456,71 @@ class TestWindow:
         batcher._window = math.inf  # only the end of the first batch can start the second
         engine.go.set()
         waiting.result(PATIENCE_S)
+
+
+class TestWhileAllPermitsAreTaken:
+    """The CPUs are busy with other steps, so that a batch that waits for more holds nobody up."""
+
+    @pytest.fixture
+    def gate(self):
+        return Gate(1)
+
+    @pytest.fixture
+    def batcher(self, engine, gate):
+        batcher = make(engine, gate, sizes=(1, 4), runs=2, window=0.001)
+        batcher.cost.observe(1, 20.0)
+        batcher.cost.observe(4, 20.0)  # so a full batch saves a minute
+        return batcher
+
+    @pytest.fixture
+    def taken(self, gate, pool):
+        """Ends the step that holds the only permit."""
+        began, end = threading.Event(), threading.Event()
+
+        def step():
+            with gate.held():
+                began.set()
+                assert end.wait(PATIENCE_S)
+
+        pool.submit(step)
+        assert began.wait(PATIENCE_S)
+        yield end
+        end.set()
+
+    def come(self, pool, batcher, count, lane=Lane.STANDARD):
+        def member(number):
+            turn.current.set(Turn(lane))
+            return batcher.run(numbered(number))
+
+        return [pool.submit(contextvars.Context().run, member, number) for number in range(count)]
+
+    def test_it_waits_until_one_is_free(self, pool, batcher, engine, taken):
+        futures = self.come(pool, batcher, 3)
+        assert not engine.begun.acquire(timeout=0.2)
+        assert len(batcher._queue) == 3
+        taken.set()
+        wait(futures, PATIENCE_S)
+        assert engine.sizes == [3]
+
+    def test_a_full_one_starts(self, pool, batcher, engine, taken):
+        wait(self.come(pool, batcher, 4), PATIENCE_S)
+        assert engine.sizes == [4]
+
+    def test_an_interactive_item_starts_it(self, pool, batcher, engine, taken):
+        wait(self.come(pool, batcher, 1, Lane.INTERACTIVE), PATIENCE_S)
+        assert engine.sizes == [1]
+
+    def test_it_waits_no_longer_than_what_a_full_one_saves(self, pool, engine, gate, taken):
+        batcher = make(engine, gate, sizes=(1, 4), runs=2, window=0.001)
+        batcher.cost.observe(1, 0.02)
+        batcher.cost.observe(4, 0.02)
+        wait(self.come(pool, batcher, 1), PATIENCE_S)
+        assert engine.sizes == [1]
+
+    def test_without_a_window_it_does_not_wait(self, pool, batcher, engine, taken):
+        batcher._window = 0.0
+        wait(self.come(pool, batcher, 1), PATIENCE_S)
+        assert engine.sizes == [1]
 
 
 def test_a_batch_that_hangs_is_seen(pool, batcher, engine, gate):

@@ -1,0 +1,1 @@
+"""Ember and others under load, side by side; see `__main__`."""
