@@ -78,7 +78,7 @@ class TestPrefetch:
         done = ember("prefetch")
         assert done.returncode == 0
         assert "3 files are here and proven" in done.stderr
-        assert not (tmp_path / "store").exists()
+        assert {path.name for path in (tmp_path / "store").iterdir()} == {"verified"}
 
     @pytest.mark.parametrize(("variant", "brought"), [({}, [0]), ({"EMBER_VARIANT": "b"}, [0, 2])])
     def test_of_variants_only_the_named_one_comes(self, ember, site, tmp_path, variant, brought):
