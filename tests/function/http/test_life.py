@@ -151,9 +151,9 @@ def test_progress_of_fetching_is_told():
             return {"state": "fetching", "done": 3, "size": 10, "rate": 1, "eta_s": 7.0}
 
     with started() as server:
+        eventually(is_ready(server))  # from then on, nothing is fetched that could tell of itself
         server.service.engines._on_fetching(Progress())
         assert server.get("/readyz").json["models"]["detect"]["fetch"]["eta_s"] == 7.0
-        eventually(is_ready(server))
 
 
 def test_a_start_that_fails_is_tried_again_until_it_works():
