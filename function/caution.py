@@ -6,20 +6,11 @@ JSON answer.
 
 from __future__ import annotations
 
-from enum import StrEnum
+from function.meaning import Meaning
 
 
-class Caution(StrEnum):
+class Caution(Meaning):
     """A warning code, and what it means."""
-
-    meaning: str
-
-    def __new__(cls, code: str, meaning: str) -> Caution:
-        """Make a member: its value is the code alone."""
-        member = str.__new__(cls, code)
-        member._value_ = code
-        member.meaning = meaning
-        return member
 
     EXTREME_POSE = "extreme_pose", "A face is turned so far that the swap shows it."
     LOW_RESOLUTION_SOURCE = (

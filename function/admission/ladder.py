@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from typing import TYPE_CHECKING
+
+from function.meaning import Meaning
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,22 +24,14 @@ LEAVE_PART = 0.25
 """The part of the wait that leads to a rung below which a wait is short."""
 
 
-class Rung(StrEnum):
+class Rung(Meaning):
     """What can be done less well."""
 
-    QUICK_SEARCH = "quick-search"
-    REFUSE_BULK = "refuse-bulk"
-
-    @property
-    def meaning(self) -> str:
-        """For the documentation."""
-        return _MEANINGS[self]
-
-
-_MEANINGS = {
-    Rung.QUICK_SEARCH: "photos are looked at as a whole only, so that small faces may be missed",
-    Rung.REFUSE_BULK: "requests of the lane `bulk` are refused",
-}
+    QUICK_SEARCH = (
+        "quick-search",
+        "photos are looked at as a whole only, so that small faces may be missed",
+    )
+    REFUSE_BULK = "refuse-bulk", "requests of the lane `bulk` are refused"
 
 
 @dataclass(frozen=True, slots=True)

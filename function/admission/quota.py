@@ -8,10 +8,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import TYPE_CHECKING, TypeVar
 
 from function.admission.breaker import Breaker
+from function.meaning import Meaning
 from function.problems import Problem
 
 if TYPE_CHECKING:
@@ -26,30 +26,15 @@ audit = logging.getLogger("ember.audit")
 T = TypeVar("T")
 
 
-class Event(StrEnum):
+class Event(Meaning):
     """What happens to tokens."""
 
-    TAKEN = "taken"
-    REFUSED = "refused"
-    REFUNDED = "refunded"
-    GRANTED = "granted"
-    UNDECIDED = "undecided"
-    LOST = "lost"
-
-    @property
-    def meaning(self) -> str:
-        """For the documentation."""
-        return _MEANINGS[self]
-
-
-_MEANINGS = {
-    Event.TAKEN: "before work",
-    Event.REFUSED: "not enough of them",
-    Event.REFUNDED: "no work was done for them",
-    Event.GRANTED: "by an operator",
-    Event.UNDECIDED: "the store could not be asked",
-    Event.LOST: "they should have been refunded, but the store could not be reached",
-}
+    TAKEN = "taken", "before work"
+    REFUSED = "refused", "not enough of them"
+    REFUNDED = "refunded", "no work was done for them"
+    GRANTED = "granted", "by an operator"
+    UNDECIDED = "undecided", "the store could not be asked"
+    LOST = "lost", "they should have been refunded, but the store could not be reached"
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from function.admission.queue import Queue
 from function.admission.quota import Quota
 from function.admission.room import Room
 from function.admission.store import Memory
+from function.extras import needing, needing_redis
 from function.turn import Lane
 from warmup.variables import SettingsError
 
@@ -78,7 +79,7 @@ def parts(settings: Settings, places: Callable[[], int]) -> Parts:
         quota=Quota(_store(settings), fail_open=settings.quota_fail == "open"),
         queue=Queue(places, settings.queue_limit),
         room=Room(settings.max_bodies_bytes, settings.max_body_bytes),
-        ladder=Ladder(tuple(map(Rung, settings.degrade)), settings.degrade_wait_s),
+        ladder=Ladder(tuple(Rung(each) for each in settings.degrade), settings.degrade_wait_s),
     )
 
 
@@ -111,16 +112,10 @@ def authority(settings: Settings) -> Authority | None:
 def _store(settings: Settings) -> Store:
     if settings.redis_url is None:
         return Memory()
-    try:
+    with needing_redis():
         from function.admission.shared import Shared
-    except ModuleNotFoundError as error:
-        raise SettingsError(
-            [f"EMBER_REDIS_URL needs {error.name}: pip install 'ember-function[redis]'"]
-        ) from None
-    try:
+
         return Shared(settings.redis_url, settings.redis_timeout_s)
-    except (ValueError, OSError) as error:
-        raise SettingsError([f"EMBER_REDIS_URL cannot be used: {error}."]) from None
 
 
 def _tokens(settings: Settings) -> Authority:
@@ -128,13 +123,9 @@ def _tokens(settings: Settings) -> Authority:
     if not (issuer and audience and url):
         missing = [f"EMBER_{each.upper()}" for each in _JWT if not getattr(settings, each)]
         raise SettingsError([f"EMBER_AUTH is jwt, which needs {', '.join(missing)}."])
-    try:
+    with needing("EMBER_AUTH is jwt, which", "auth"):
         from function.admission.jwks import KeySet, fetcher
         from function.admission.tokens import Tokens
-    except ModuleNotFoundError as error:
-        raise SettingsError(
-            [f"EMBER_AUTH is jwt, which needs {error.name}: pip install 'ember-function[auth]'"]
-        ) from None
     return Tokens(
         KeySet(fetcher(url)),
         issuer=issuer,

@@ -13,12 +13,9 @@ import time
 from collections import deque
 from pathlib import Path
 
-from redis.asyncio import BlockingConnectionPool, Redis
-from redis.asyncio.retry import Retry
-from redis.backoff import NoBackoff
-
 from function.admission.account import Account, Allowance, Debit, Receipt
 from function.admission.store import KEEP_GRANT_MS, Balance, Granted
+from function.redis import connect
 
 _SCRIPT = (Path(__file__).parent / "account.lua").read_text("utf-8")
 _CONNECTIONS = 64
@@ -42,15 +39,7 @@ class Shared:
 
     def __init__(self, url: str, timeout_s: float) -> None:
         self._timeout_s = timeout_s
-        # A connection that breaks is no reason to try again: what was asked may have been done.
-        pool = BlockingConnectionPool.from_url(
-            url,
-            max_connections=_CONNECTIONS,
-            timeout=timeout_s,
-            socket_connect_timeout=timeout_s,
-            retry=Retry(NoBackoff(), 0),
-        )
-        self._redis = Redis.from_pool(pool)
+        self._redis = connect(url, timeout_s, _CONNECTIONS)
         self._script = self._redis.register_script(_SCRIPT)
         self._ahead: deque[float] = deque(maxlen=_ANSWERS)
 

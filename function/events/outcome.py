@@ -6,10 +6,10 @@ import hashlib
 import json
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Self
 
 from function.events.event import Event
+from function.meaning import Meaning
 from function.problems import Problem
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ SUCCEEDED = "dev.ember.swap.succeeded.v1"
 FAILED = "dev.ember.swap.failed.v1"
 
 
-class Kind(StrEnum):
+class Kind(Meaning):
     """What became of an event; each has a line of docs/events.md."""
 
     DONE = "done", "an output was made"
@@ -34,15 +34,6 @@ class Kind(StrEnum):
     FAILED = "failed", "it can never work; the reason is told"
     ACCEPTED = "accepted", "it will be done, whatever happens to the replica"
     LATER = "later", "it has to be delivered again"
-
-    meaning: str
-
-    def __new__(cls, value: str, meaning: str) -> Self:
-        """Make a member that is its value, with a meaning beside it."""
-        member = str.__new__(cls, value)
-        member._value_ = value
-        member.meaning = meaning
-        return member
 
 
 @dataclass(frozen=True, slots=True)

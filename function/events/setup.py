@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from warmup.variables import SettingsError
+from function.extras import needing_redis
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -53,16 +53,10 @@ def _ledger(settings: Settings) -> Ledger:
         from function.events.ledger import Memory
 
         return Memory()
-    try:
+    with needing_redis():
         from function.events.shared import Shared
-    except ModuleNotFoundError as error:
-        raise SettingsError(
-            [f"EMBER_REDIS_URL needs {error.name}: pip install 'ember-function[redis]'"]
-        ) from None
-    try:
+
         return Shared(settings.redis_url, settings.redis_timeout_s)
-    except (ValueError, OSError) as error:
-        raise SettingsError([f"EMBER_REDIS_URL cannot be used: {error}."]) from None
 
 
 def _sink(settings: Settings) -> Sink | None:

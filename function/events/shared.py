@@ -7,12 +7,10 @@ import secrets
 from pathlib import Path
 from typing import Any
 
-from redis.asyncio import BlockingConnectionPool, Redis
-from redis.asyncio.retry import Retry
-from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
 
 from function.events.ledger import KEEP_S, Claim, Keys, LedgerError, Left, State
+from function.redis import connect
 
 _SCRIPT = (Path(__file__).parent / "ledger.lua").read_text("utf-8")
 _PREFIX = "ember:{events}:"
@@ -33,16 +31,7 @@ class Shared:
 
     def __init__(self, url: str, timeout_s: float) -> None:
         self._timeout_s = timeout_s
-        # A connection that breaks is no reason to try again: what was asked may have been done.
-        pool = BlockingConnectionPool.from_url(
-            url,
-            max_connections=_CONNECTIONS,
-            timeout=timeout_s,
-            socket_connect_timeout=timeout_s,
-            retry=Retry(NoBackoff(), 0),
-            decode_responses=True,
-        )
-        self._redis = Redis.from_pool(pool)
+        self._redis = connect(url, timeout_s, _CONNECTIONS, text=True)
         self._script = self._redis.register_script(_SCRIPT)
 
     async def claim(self, keys: Keys, event: str, lease_s: float) -> Claim:

@@ -14,6 +14,7 @@ from function.http import accept, answers, fields
 from function.http.aside import aside
 from function.http.edge import exchange_of
 from function.http.fields import JSON, Photos, Value
+from function.http.health import check_open
 from function.images import size
 from function.images.formats import FORMATS
 from function.orders import SwapOrder
@@ -72,7 +73,7 @@ class Calls:
 
     async def swap(self, request: Request) -> Response:
         """Swap faces and answer the image, or everything about it as JSON."""
-        self._check_open()
+        check_open(self.replica)
         exchange = exchange_of(request)
         async with self.limits.door.visit(request) as visit:
             form = await fields.read(request, SWAP, self.limits, self.fetch)
@@ -92,7 +93,7 @@ class Calls:
 
     async def faces(self, request: Request) -> Response:
         """Tell which faces a photo has."""
-        self._check_open()
+        check_open(self.replica)
         exchange = exchange_of(request)
         async with self.limits.door.visit(request) as visit:
             form = await fields.read(request, FACES, self.limits, self.fetch)
@@ -102,15 +103,6 @@ class Calls:
         exchange.warnings = tuple(found.cautions)
         told = report.of_faces(found, exchange.trace)
         return answers.plain({"request_id": exchange.request_id} | told)
-
-    def _check_open(self) -> None:
-        if not self.replica.serves:
-            raise Problem(
-                "not_ready",
-                f"The replica is {self.replica.phase}.",
-                headers={hdrs.RETRY_AFTER: "1"},
-                phase=str(self.replica.phase),
-            )
 
 
 def _told(result: SwapResult, exchange: Exchange, *, inline: bool) -> Response:

@@ -23,6 +23,7 @@ from function.events.outcome import Kind
 from function.http import body
 from function.http.aside import aside
 from function.http.edge import exchange_of
+from function.http.health import check_open
 from function.problems import Problem
 from function.trace import Trace
 from function.turn import Lane
@@ -121,13 +122,7 @@ class Events:
                 "This server takes no events in.",
                 hint="On the server, EMBER_EVENTS has to name an events.toml; see docs/events.md.",
             )
-        if not self.replica.serves:
-            raise Problem(
-                "not_ready",
-                f"The replica is {self.replica.phase}.",
-                headers={hdrs.RETRY_AFTER: "1"},
-                phase=str(self.replica.phase),
-            )
+        check_open(self.replica)
         async with self.limits.door.visit(request, waits=False):
             limits = replace(self.limits, max_bytes=_MAX_BYTES, setting="")
             data = bytes(await body.read(request, limits))

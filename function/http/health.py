@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from function.problems import Problem
 from warmup.phase import Phase
 
 if TYPE_CHECKING:
@@ -67,3 +68,18 @@ class Health:
             "degraded": list(engines.degraded),
             "last_error": replica.last_error,
         }
+
+
+def check_open(replica: Replica) -> None:
+    """See that requests are answered.
+
+    Raises:
+        Problem: `not_ready`.
+    """
+    if not replica.serves:
+        raise Problem(
+            "not_ready",
+            f"The replica is {replica.phase}.",
+            headers={"Retry-After": "1"},
+            phase=str(replica.phase),
+        )

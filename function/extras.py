@@ -1,0 +1,40 @@
+"""What is wrong when settings want something that an extra brings."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from warmup.variables import SettingsError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@contextmanager
+def needing(what: str, extra: str) -> Iterator[None]:
+    """Say what needs which extra when a module that the body imports is not there.
+
+    Raises:
+        SettingsError: in place of a ModuleNotFoundError.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise SettingsError(
+            [f"{what} needs {error.name}: pip install 'ember-function[{extra}]'"]
+        ) from None
+
+
+@contextmanager
+def needing_redis() -> Iterator[None]:
+    """Say what is wrong when the body cannot use Redis; see `needing`.
+
+    Raises:
+        SettingsError: also when the address is none.
+    """
+    with needing("EMBER_REDIS_URL", "redis"):
+        try:
+            yield
+        except (ValueError, OSError) as error:
+            raise SettingsError([f"EMBER_REDIS_URL cannot be used: {error}."]) from None
