@@ -52,8 +52,8 @@ ROLES = {
     "gpen_512": "enhance",
     "gpen_1024": "enhance",
     "gpen_2048": "enhance",
-    "xseg": "mask",
-    "bisenet": "mask",
+    "xseg": "occlusion",
+    "bisenet": "region",
     "crossface": "convert",
 }
 """The role of each family that can be made."""
