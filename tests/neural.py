@@ -127,10 +127,15 @@ class _Net:
     def half(self) -> bool:
         return self.kind is np.float16
 
-    def input(self, name: str, *dims: int | str, kind: int = TensorProto.FLOAT) -> str:
-        self.inputs.append(helper.make_tensor_value_info(name, kind, [self.batch, *dims]))
-        to = TensorProto.FLOAT16 if self.half else TensorProto.FLOAT
-        return name if kind == to else self.op("Cast", name, to=to)
+    def input(self, name: str, *dims: int | str) -> str:
+        shape = [self.batch, *dims]
+        self.inputs.append(helper.make_tensor_value_info(name, TensorProto.FLOAT, shape))
+        return self.op("Cast", name, to=TensorProto.FLOAT16) if self.half else name
+
+    def number(self, name: str) -> str:
+        """A single number for all items."""
+        self.inputs.append(helper.make_tensor_value_info(name, TensorProto.DOUBLE, [1]))
+        return self.op("Cast", name, to=TensorProto.FLOAT16 if self.half else TensorProto.FLOAT)
 
     def output(self, name: str, value: str, *dims: int | str) -> None:
         """Name a value as an output; `dims` are all of its axes."""
@@ -533,7 +538,7 @@ def _enhancer(side: int, *, weighted: bool = False) -> Callable[[_Net, bool], No
         widths = (64, 128, 256, 512, 1024) if full else (4, 4, 4, 8)
         found, _ = _generator(net, image, side, widths, 4 if full else 1, first=side // 128)
         if weighted:
-            weight = net.input("weight", kind=TensorProto.DOUBLE)
+            weight = net.number("weight")
             weight = net.op("Unsqueeze", weight, axes=[1, 2, 3])
             found = net.op("Mul", found, net.op("Add", weight, net.constant(0.5)))
         net.output("output", net.op("Tanh", found), net.batch, 3, side, side)

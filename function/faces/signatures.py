@@ -66,7 +66,7 @@ def _enhancer(family: str, side: int, *, word: str = "") -> Signature:
 
 
 def _anchored(family: str, rows: tuple[None, ...], word: str = "") -> Signature:
-    """Scores, boxes and points at three strides; without an axis for items where `rows` is empty."""
+    """Scores, boxes and points at three strides; `rows` is empty where items have no axis."""
     outputs = tuple((*rows, size) for size in (1, 4, 10) for _ in range(3))
     return Signature("detect", family, (_square(None),), outputs, word)
 

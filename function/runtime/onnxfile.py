@@ -106,8 +106,8 @@ class Graph:
 
     @property
     def items(self) -> int | None:
-        """How many items it takes at once; None for any number."""
-        found = [each.dims[0] for each in self.inputs if each.dims]
+        """How many items it takes at once; None for any number. A single number is no item."""
+        found = [each.dims[0] for each in self.inputs if each.item]
         return next((each for each in found if isinstance(each, int)), None)
 
     @property
