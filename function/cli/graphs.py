@@ -138,6 +138,8 @@ def _values(values: Sequence[Value]) -> list[dict[str, Any]]:
 
 def _lines(facts: dict[str, Any]) -> Iterator[str]:
     """The facts for people."""
+    from function.weights.licences import LICENCES
+
     several = " or ".join(dict.fromkeys(facts["candidates"]))
     unknown = f"{several}: its name does not say which" if several else "unknown"
     family = f"{facts['family']}, for {facts['role']}" if facts["family"] else unknown
@@ -154,11 +156,8 @@ def _lines(facts: dict[str, Any]) -> Iterator[str]:
     yield _line("opset", f"{facts['opset']}, made by {facts['producer'] or 'somebody'}")
     for key, value in facts["metadata"].items():
         yield _line("metadata", f"{key}: {value}")
-    if facts["licence"]:
-        note = f"; {facts['note']}" if facts["note"] else ""
-        yield _line(
-            "licence", f"of the published weights: {facts['licence']}, {facts['vendor']}{note}"
-        )
+    if facts["family"]:
+        yield _line("licence", f"of the published weights: {LICENCES[facts['family']]}")
 
 
 def _line(name: str, value: str) -> str:

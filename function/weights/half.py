@@ -63,7 +63,8 @@ def make(
         raise proof.UnprovenError(f"{source}: its weights are {graph.precision}, not float32")
     names = [each.name for each in graph.inputs]
     if inputs and len(inputs) != len(names):
-        raise DamagedError(f"{source}: it takes {len(names)} inputs: {', '.join(names)}")
+        told = f"it takes the inputs {', '.join(names)}; {len(inputs)} were given"
+        raise DamagedError(f"{source}: {told}")
     known = dict(zip(names, inputs, strict=False))
     blocked = [*float16.DEFAULT_OP_BLOCK_LIST, *keep]
     with warnings.catch_warnings():
