@@ -22,7 +22,7 @@ COMMANDS = {
     "config": ("function.cli.config:config", "Show the settings and where each came from."),
     "ping": ("keepalive.cli:ping", "Ask a server whether it is ready, and swaps."),
     "prefetch": ("warmup.cli:prefetch", "Bring all models into the store, proven."),
-    "models": ("warmup.cli:models", "Check the manifest; list, verify or clean the store."),
+    "models": ("function.cli.models:models", "Import, check and convert models; tend the store."),
 }
 """Each subcommand: where it is, as "module:attribute", and what `ember --help` says about it."""
 
