@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from aiohttp import hdrs, web
 
 from function import report
+from function.admission.ladder import Rung
 from function.admission.policy import Job
+from function.faces.look import BLEND, DEFAULT, Look, parse_masks
 from function.faces.select import Selection, Way
 from function.http import accept, answers, fields
 from function.http.aside import aside
@@ -21,6 +23,8 @@ from function.orders import SwapOrder
 from function.problems import Problem
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
     from aiohttp.web import Request, Response
 
     from function.http.body import Limits
@@ -52,6 +56,29 @@ SWAP: Table = {
         "Of the result, where the format loses quality.",
         {"type": "integer", "minimum": 1, "maximum": 100},
     ),
+    "boost": Value(
+        "Side in pixels up to which faces are made, in multiples of what the model makes; by"
+        " default what they need, up to 256. Needs a model for swapping.",
+        {"type": "integer", "minimum": 128, "maximum": 1024},
+    ),
+    "weight": Value(
+        "How much of the source's identity, in percent: at 100 that of the target is even taken"
+        " away. Needs a model for swapping.",
+        {"type": "integer", "minimum": 0, "maximum": 100, "default": 50},
+    ),
+    "enhance": Value(
+        "How much of the enhanced face is used, in percent; 0 for none. Needs an enhancer.",
+        {"type": "integer", "minimum": 0, "maximum": 100, "default": BLEND},
+    ),
+    "masks": Value(
+        "What decides which part of a face is replaced, with commas between; by default what the"
+        " replica has of box and occlusion. Needs a model for swapping.",
+        {
+            "type": "string",
+            "pattern": "^(box|occlusion|area|region)(,(box|occlusion|area|region))*$",
+            "maxLength": 64,
+        },
+    ),
     "image": Value(
         "Whether a JSON answer has the image.",
         {"type": "string", "enum": ["base64", "none"], "default": "base64"},
@@ -79,7 +106,7 @@ class Calls:
             form = await fields.read(request, SWAP, self.limits, self.fetch)
             kind, order = _negotiate(request, _order(form))
             job = await _job(order) if visit.pays else None
-            async with visit.work(job):
+            async with visit.work(job, _saves(order, self.service.engines.slots)):
                 result = await self.service.swap(order, exchange.trace)
         exchange.warnings = tuple(result.cautions)
         if kind == JSON:
@@ -130,6 +157,17 @@ def _order(form: Form) -> SwapOrder:
         like=like,
         format=form.values.get("format"),
         quality=form.values.get("quality"),
+        look=_look(form.values),
+    )
+
+
+def _look(values: Mapping[str, Any]) -> Look:
+    weight, masks = values.get("weight"), values.get("masks")
+    return Look(
+        boost=values.get("boost"),
+        weight=DEFAULT.weight if weight is None else weight / 100,
+        enhance=values.get("enhance", DEFAULT.enhance),
+        masks=None if masks is None else parse_masks(masks),
     )
 
 
@@ -138,6 +176,17 @@ async def _job(order: SwapOrder) -> Job:
     data = order.target.data
     pixels = await aside(len(data), size.pixels, data)
     return Job(pixels or 1, len(order.sources), order.faces.named)
+
+
+def _saves(order: SwapOrder, roles: Collection[str]) -> tuple[Rung, ...]:
+    """The rungs on which a swap is made less well, with the models that there are."""
+    enhances = "enhance" in roles and order.look.enhance > 0
+    boosts = "swap" in roles
+    return (
+        Rung.QUICK_SEARCH,
+        *([Rung.NO_ENHANCER] if enhances else []),
+        *([Rung.SMALLER_BOOST] if boosts else []),
+    )
 
 
 def _negotiate(request: Request, order: SwapOrder) -> tuple[str, SwapOrder]:
