@@ -7,26 +7,33 @@ import os
 import subprocess
 import sys
 import textwrap
+from functools import partial
+from importlib.resources import files
+from pathlib import Path
 
 import numpy as np
 import onnx
 import pytest
 
 from function.exits import Exit
+from function.images.decode import decode
 from function.runtime import onnxfile
 from function.weights.licences import LICENCES
 from tests import neural
+
+SAMPLES = Path(str(files("function"))) / "samples"
+HOPPER, COLLINS = SAMPLES / "hopper.jpg", SAMPLES / "collins.jpg"
 
 
 @pytest.fixture
 def ember(tmp_path):
     """Run `ember models` with some words, in an empty folder."""
 
-    def run(*words, missing=(), **environ):
+    def run(*words, missing=(), command=("models",), **environ):
         code = textwrap.dedent(f"""
             import sys
             sys.modules.update(dict.fromkeys({list(missing)!r}))
-            sys.argv[1:] = {["models", *map(str, words)]!r}
+            sys.argv[1:] = {[*command, *map(str, words)]!r}
             from function.command import main
             main()
         """)
@@ -40,6 +47,7 @@ def ember(tmp_path):
             check=False,
         )
 
+    run.swap = partial(run, command=("swap",))
     return run
 
 
@@ -151,3 +159,75 @@ class TestHalf:
         assert done.returncode == Exit.BAD_INPUT
         assert "takes the inputs input.1; 2 were given" in done.stderr
         assert not (tmp_path / "b.onnx").exists()
+
+
+class TestImport:
+    @pytest.fixture
+    def pack(self, tmp_path):
+        """A swapper and its identity model; detection is the embedded one, which finds faces."""
+        folder = tmp_path / "pack"
+        folder.mkdir()
+        neural.make(folder / "w600k_r50.onnx", "arcface")
+        neural.make(folder / "inswapper_128.onnx", "inswapper_128")
+        return folder
+
+    def test_licences_are_shown_and_have_to_be_accepted(self, ember, pack, tmp_path):
+        done = ember("import", "--insightface", "pack")
+        assert done.returncode == Exit.CONFIG
+        assert f"licence: {LICENCES['inswapper_128']}" in done.stdout
+        assert "w600k_r50.onnx, inswapper_128.onnx are not permissive" in done.stderr
+        assert "--accept-licence" in done.stderr
+        assert not (tmp_path / "models.toml").exists()
+
+    def test_permissive_ones_need_no_word(self, ember, tmp_path):
+        neural.make(tmp_path / "yunet.onnx", "yunet")
+        done = ember("import", "--facefusion", ".")
+        assert done.returncode == 0, done.stderr
+        assert "accept_licence" not in (tmp_path / "models.toml").read_text()
+
+    def test_the_manifest_is_checked_and_swaps(self, ember, pack, tmp_path):
+        done = ember("import", "--insightface", "pack", "--accept-licence")
+        assert done.returncode == 0, done.stderr
+        assert "models.toml: 3 models" in done.stdout
+        settings = {"EMBER_MANIFEST": str(tmp_path / "models.toml")}
+        done = ember("check", **settings)
+        assert done.returncode == 0, done.stderr
+        assert "3 models" in done.stdout
+        done = ember.swap(HOPPER, COLLINS, "-o", "out.png", **settings)
+        assert done.returncode == 0, done.stderr
+        result = decode((tmp_path / "out.png").read_bytes(), name="result").pixels
+        target = decode(COLLINS.read_bytes(), name="target").pixels
+        changed = (result != target).any(axis=-1)
+        assert 0.01 < changed.mean() < 0.5
+
+    def test_what_is_there_is_kept_unless_forced(self, ember, pack, tmp_path):
+        (tmp_path / "models.toml").write_text("mine")
+        done = ember("import", "--insightface", "pack", "--accept-licence")
+        assert done.returncode == Exit.CANNOT_WRITE
+        assert "models.toml is there already; --force overwrites it" in done.stderr
+        assert (tmp_path / "models.toml").read_text() == "mine"
+        done = ember("import", "--insightface", "pack", "--accept-licence", "--force")
+        assert done.returncode == 0, done.stderr
+
+    def test_files_come_into_the_store_when_it_is_said(self, ember, pack, tmp_path):
+        done = ember("import", "--insightface", "pack", "--accept-licence", "--store")
+        assert done.returncode == 0, done.stderr
+        kept = {path.stat().st_size for path in (tmp_path / "store" / "sha256").iterdir()}
+        assert {path.stat().st_size for path in pack.iterdir()} <= kept
+
+    def test_what_is_not_recognised_is_listed(self, ember, pack):
+        (pack / "notes.onnx").write_text("<html>")
+        done = ember("import", "--insightface", "pack", "--accept-licence")
+        assert done.returncode == 0
+        assert "not recognised: pack/notes.onnx: is no ONNX model" in done.stderr
+
+    def test_without_a_folder_it_is_called_wrongly(self, ember):
+        done = ember("import")
+        assert done.returncode == 2
+        assert "--insightface or --facefusion" in done.stderr
+
+    def test_a_folder_that_is_not_there_is_one_line(self, ember):
+        done = ember("import", "--insightface", "no_such_pack")
+        assert done.returncode == Exit.CONFIG
+        assert "there is no folder no_such_pack, and no pack of this name" in done.stderr
+        assert len(done.stderr.splitlines()) == 1
