@@ -20,6 +20,7 @@ from function.images.decode import decode
 from function.runtime import onnxfile
 from function.weights.licences import LICENCES
 from tests import neural
+from warmup import manifest
 
 SAMPLES = Path(str(files("function"))) / "samples"
 HOPPER, COLLINS = SAMPLES / "hopper.jpg", SAMPLES / "collins.jpg"
@@ -208,6 +209,17 @@ class TestImport:
         assert (tmp_path / "models.toml").read_text() == "mine"
         done = ember("import", "--insightface", "pack", "--accept-licence", "--force")
         assert done.returncode == 0, done.stderr
+
+    def test_with_batch_it_names_graphs_that_take_batches(self, ember, pack, tmp_path):
+        words = ("import", "--insightface", "pack", "--accept-licence", "--batch")
+        done = ember(*words)
+        assert done.returncode == 0, done.stderr
+        named = {each.role: each.path for each in manifest.read(tmp_path / "models.toml")}
+        assert named["swap"] == tmp_path / "inswapper_128.batch.onnx"
+        assert onnxfile.read(named["swap"]).items is None
+        assert named["identity"] == pack / "w600k_r50.onnx"  # it takes them as it is
+        (tmp_path / "models.toml").unlink()
+        assert "inswapper_128.batch.onnx is there already" in ember(*words).stderr
 
     def test_files_come_into_the_store_when_it_is_said(self, ember, pack, tmp_path):
         done = ember("import", "--insightface", "pack", "--accept-licence", "--store")
