@@ -5,7 +5,10 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import io
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 import numpy as np
 import pytest
@@ -25,9 +28,9 @@ from warmup.manifest import read
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
-    from pathlib import Path
 
     from function.orders import SwapResult
+    from warmup.manifest import Model
 
 HOPPER = Upload(sample("hopper"), "source")
 COLLINS = Upload(sample("collins"), "target")
@@ -81,11 +84,8 @@ async def opened(tmp_path: Path) -> AsyncIterator[Callable[..., Service]]:
         service.close()
 
 
-def _here(model):
-    from dataclasses import replace
-    from pathlib import Path
-    from urllib.parse import urlsplit
-
+def _here(model: Model) -> Model:
+    """A model whose file is where its URI says."""
     return replace(model, file=replace(model.file, path=Path(urlsplit(model.file.uri).path)))
 
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pytest
 
 from function.faces import models
@@ -137,21 +138,15 @@ def test_every_family_runs_a_graph_of_its_signature(role: str, family: str, tmp_
     path = neural.make(tmp_path / "model.onnx", family)
     engine = OnnxEngine(path, ports=known.ports(entry(role, family)))
     attempt(role, engine, [(1, *item) for item in known.items])
-    outputs = engine.run(*(np_zeros(1, *item) for item in known.items))
+    outputs = engine.run(*(np.zeros((1, *item), np.float32) for item in known.items))
     assert all(len(output) == 1 for output in outputs)
     assert known.stage(engine, replace(entry(role, family), file=File(role, "", 1, "", path)))
-
-
-def np_zeros(*shape: int):
-    import numpy as np
-
-    return np.zeros(shape, np.float32)
 
 
 def test_a_constant_reaches_the_graph(tmp_path: Path):
     path = neural.make(tmp_path / "model.onnx", "codeformer_512")
     known = FAMILIES["enhance", "codeformer_512"]
-    image = np_zeros(1, 3, 512, 512) + 0.3
+    image = np.full((1, 3, 512, 512), 0.3, np.float32)
     results = [
         OnnxEngine(path, ports=known.ports(entry("enhance", "codeformer_512", weight=weight))).run(
             image
