@@ -39,7 +39,7 @@ def draw(pixels: NDArray[np.uint8], faces: Iterable[Face]) -> NDArray[np.uint8]:
         pen.rectangle(
             (box.left, box.top, box.right - 1, box.bottom - 1), outline=_EMBER, width=width
         )
-        for x, y in face.detection.points:
+        for x, y in face.five:
             _dot(pen, x, y, width * 2, _DARK)
             _dot(pen, x, y, width * 1.3, (255, 255, 255))
         _label(pen, str(face.index), box.left, box.top, width)

@@ -29,17 +29,17 @@ class Spec:
     """What a family wants: the side of its images, and where the five points belong in them."""
 
     size: int
-    template: align.Template = align.FFHQ
+    template: align.Template
 
 
 SPECS = {
-    "gfpgan_512": Spec(512),
-    "codeformer_512": Spec(512),
-    "restoreformer_512": Spec(512),
+    "gfpgan_512": Spec(512, align.FFHQ),
+    "codeformer_512": Spec(512, align.FFHQ),
+    "restoreformer_512": Spec(512, align.FFHQ),
     "gpen_256": Spec(256, align.ARCFACE_128),
-    "gpen_512": Spec(512),
-    "gpen_1024": Spec(1024),
-    "gpen_2048": Spec(2048),
+    "gpen_512": Spec(512, align.FFHQ),
+    "gpen_1024": Spec(1024, align.FFHQ),
+    "gpen_2048": Spec(2048, align.FFHQ),
 }
 
 

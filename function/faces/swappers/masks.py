@@ -39,7 +39,8 @@ def box(size: int) -> Soft:
     mask = np.zeros((size, size), np.float32)
     mask[edge:-edge, edge:-edge] = 1
     if width:
-        mask = np.asarray(cv2.GaussianBlur(mask, (0, 0), 0.25 * width), np.float32)
+        blurred = cv2.GaussianBlur(mask, (0, 0), 0.25 * width)
+        mask = np.clip(blurred, 0, 1).astype(np.float32)
     # The blur leaves a trace of the border; at the very edge there must be nothing to see.
     mask[[0, -1]] = 0
     mask[:, [0, -1]] = 0
