@@ -80,9 +80,23 @@ def import_(
             click.echo(f"{len(ready.held)} files are here and proven")
 
 
+@click.command()
+@click.argument("file", required=False, type=click.Path(path_type=Path))
+@click.pass_context
+def check(ctx: click.Context, file: Path | None) -> None:
+    """Name everything that is wrong with a manifest, and what does not fit together."""
+    from function.faces.models import check as fitting
+    from warmup import manifest
+    from warmup.settings import load
+
+    path = file or load(os.environ).manifest or ctx.obj
+    fitting(manifest.read(path))
+    ctx.invoke(cli.check, file=file)
+
+
 models = click.Group(
     "models",
-    commands=[*cli.models.commands.values(), import_, inspect, batch, fp16],
+    commands=[*cli.models.commands.values(), check, import_, inspect, batch, fp16],
     help=cli.models.help,
 )
 

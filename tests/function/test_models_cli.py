@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import subprocess
@@ -56,6 +57,20 @@ def test_the_help_lists_what_both_packages_bring(ember):
     done = ember("--help")
     for name in ("check", "gc", "ls", "verify", "import", "inspect", "batch", "fp16"):
         assert f"\n  {name} " in done.stdout
+
+
+def test_a_check_tells_what_does_not_fit_together(ember, tmp_path):
+    path = neural.make(tmp_path / "a.onnx", "inswapper_128")
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    (tmp_path / "models.toml").write_text(
+        '[[model]]\nrole = "swap"\nfamily = "inswapper_128"\nuri = "a.onnx"\nlicence = "MIT"\n'
+        f'size = {path.stat().st_size}\nsha256 = "{digest}"\n'
+    )
+    done = ember("check", "models.toml")
+    assert done.returncode == Exit.CONFIG
+    assert "there is no model for detect" in done.stderr
+    assert "there is no model for identity" in done.stderr
+    assert ember("check").stdout.startswith("3 models")
 
 
 class TestInspect:
