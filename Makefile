@@ -170,6 +170,9 @@ bench-memory: $(VENV)/.dev ## resident memory over 300 swaps of mixed sizes
 bench-batching: $(VENV)/.dev ## what batching and its window gain and cost
 	$(BIN)/python -m tests.bench.batching
 
+bench-neural: $(VENV)/.dev ## full-size neural models: loading, what is outside of them, beside insightface
+	$(BIN)/python -m tests.bench.neural $(ARGS)
+
 bench-prefetch: $(VENV)/.dev ## getting models against cp + sha256sum and against one stream
 	$(BIN)/python -m tests.bench.prefetch
 
