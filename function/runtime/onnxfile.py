@@ -11,7 +11,7 @@ import mmap
 from collections import Counter, defaultdict
 from dataclasses import dataclass
 from math import prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from warmup.failures import DamagedError
 from warmup.file import HEAD, looks_like
@@ -19,6 +19,8 @@ from warmup.file import HEAD, looks_like
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
+
+    from numpy.typing import NDArray
 
     Span = tuple[int, int]
     Fields = defaultdict[int, list[int | Span]]
@@ -69,6 +71,8 @@ class Tensor:
         dims: its shape.
         size: its bytes.
         outside: whether its values lie in another file.
+        place: the file that its values lie in, and the byte at which they begin; None where they
+            are written in another way than one after the other.
     """
 
     name: str
@@ -76,6 +80,26 @@ class Tensor:
     dims: tuple[int, ...]
     size: int
     outside: bool = False
+    place: tuple[Path, int] | None = None
+
+    def values(self) -> NDArray[Any]:
+        """Its values, of which nothing was read before.
+
+        Raises:
+            DamagedError: they cannot be read.
+        """
+        import numpy as np
+
+        if self.place is None:
+            raise DamagedError(f"the values of {self.name} are written in a way that is not known")
+        file, start = self.place
+        try:
+            found = np.fromfile(
+                file, np.dtype(self.kind).newbyteorder("<"), prod(self.dims), offset=start
+            )
+            return found.reshape(self.dims)
+        except (OSError, ValueError, TypeError) as error:
+            raise DamagedError(f"{file}: has not the values of {self.name}: {error}") from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +116,7 @@ class Graph:
         outputs: in their order.
         tensors: the initialisers, in their order.
         operators: how many nodes of each kind.
+        used: the names of all that a node takes.
     """
 
     path: Path
@@ -103,6 +128,7 @@ class Graph:
     outputs: tuple[Value, ...]
     tensors: tuple[Tensor, ...]
     operators: Counter[str]
+    used: frozenset[str]
 
     @property
     def items(self) -> int | None:
@@ -238,8 +264,8 @@ def _model(reader: _Reader, path: Path) -> Graph:
         raise _MalformedError("its graph has no outputs")
     opsets = [reader.fields(_span(each)) for each in model[8]]
     notes = [reader.fields(_span(each)) for each in model[14]]
-    nodes = (reader.fields(_span(each)) for each in graph[1])
-    tensors = tuple(_tensor(reader, _span(each)) for each in graph[5])
+    nodes = [reader.fields(_span(each)) for each in graph[1]]
+    tensors = tuple(_tensor(reader, _span(each), path) for each in graph[5])
     known = {each.name for each in tensors}
     inputs = [_value(reader, _span(each)) for each in graph[11]]
     return Graph(
@@ -252,10 +278,11 @@ def _model(reader: _Reader, path: Path) -> Graph:
         outputs=tuple(_value(reader, _span(each)) for each in graph[12]),
         tensors=tensors,
         operators=Counter(reader.text(node[4]) for node in nodes),
+        used=frozenset(reader.text([name]) for node in nodes for name in node[1]),
     )
 
 
-def _tensor(reader: _Reader, message: Span) -> Tensor:
+def _tensor(reader: _Reader, message: Span, path: Path) -> Tensor:
     tensor = reader.fields(message)
     dims = tuple(number for each in tensor[1] for number in reader.numbers(each))
     name, width = _kind(_number(tensor[2]))
@@ -265,7 +292,19 @@ def _tensor(reader: _Reader, message: Span) -> Tensor:
         dims=dims,
         size=prod(dims) * width,
         outside=_number(tensor[14]) == 1,
+        place=_place(reader, tensor, path),
     )
+
+
+def _place(reader: _Reader, tensor: Fields, path: Path) -> tuple[Path, int] | None:
+    """Where the values of a tensor begin: raw or packed float32 numbers, or in another file."""
+    if tensor[13]:
+        pairs = [reader.fields(_span(each)) for each in tensor[13]]
+        told = {reader.text(pair[1]): reader.text(pair[2]) for pair in pairs}
+        start = told.get("offset") or "0"
+        return (path.parent / told.get("location", ""), int(start)) if start.isdigit() else None
+    found = tensor[9] or tensor[4]
+    return (path, _span(found[0])[0]) if len(found) == 1 else None
 
 
 def _value(reader: _Reader, message: Span) -> Value:

@@ -10,7 +10,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from function.faces.swappers import emap
-from warmup.failures import ManifestError
+from warmup.failures import DamagedError, ManifestError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -91,7 +91,16 @@ def test_none_or_several_are_an_error_that_says_what_to_do(
 def test_what_is_no_graph_is_an_error_that_names_the_file(data: bytes, tmp_path: Path):
     path = tmp_path / "m.onnx"
     path.write_bytes(data)
-    with pytest.raises(ManifestError, match=r"m\.onnx: is no graph that can be read"):
+    with pytest.raises(DamagedError, match=r"m\.onnx: is no ONNX model"):
         emap.read(path)
-    with pytest.raises(ManifestError, match=r"gone\.onnx"):
+    with pytest.raises(DamagedError, match=r"gone\.onnx"):
         emap.read(tmp_path / "gone.onnx")
+
+
+def test_values_that_are_gone_are_an_error_that_names_their_file(tmp_path: Path):
+    path = model(
+        tmp_path / "m.onnx", tensor("p", MATRIX), save_as_external_data=True, location="w.bin"
+    )
+    (tmp_path / "w.bin").write_bytes(b"short")
+    with pytest.raises(DamagedError, match=r"w\.bin: has not the values of p"):
+        emap.read(path)
