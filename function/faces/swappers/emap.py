@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from function.faces.signatures import PROJECTION
 from function.runtime import onnxfile
 from warmup.failures import ManifestError
 
@@ -19,19 +18,21 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+SHAPE = (512, 512)
+
 
 def read(path: Path) -> NDArray[np.float32]:
     """The projection, float32 [512, 512]: row vectors are multiplied from the left.
 
     Args:
-        path: the graph of an inswapper.
+        path: the graph of an inswapper, of which nothing else is read than headers.
 
     Raises:
-        ManifestError: the file has no such matrix, or several.
-        DamagedError: it is no graph that can be read.
+        DamagedError: the file cannot be read.
+        ManifestError: it has no such matrix, or several.
     """
     graph = onnxfile.read(path)
-    found = [each for each in graph.tensors if each.dims == PROJECTION]
+    found = [each for each in graph.tensors if each.dims == SHAPE]
     if len(found) > 1:
         found = [each for each in found if each.name not in graph.used]
     if len(found) != 1:
@@ -40,4 +41,4 @@ def read(path: Path) -> NDArray[np.float32]:
             " projection of identities should be one: take the file as it was published, as some"
             " tools remove such weights"
         )
-    return onnxfile.values(graph, found[0]).astype(np.float32)
+    return found[0].values().astype(np.float32)
