@@ -150,10 +150,10 @@ def test_what_has_the_wrong_shape_is_told_by_its_path(change, told):
     assert any(told in each for each in webhook.complaints(service(change), Config()))
 
 
-KEYS = (
-    "metadata spec template containers annotations env name volumes traffic ports securityContext "
-    "image valueFrom timeoutSeconds"
-).split()
+KEYS = [
+    *("metadata", "spec", "template", "containers", "annotations", "env", "name", "volumes"),
+    *("traffic", "ports", "securityContext", "image", "valueFrom", "timeoutSeconds"),
+]
 THINGS = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=4),
     lambda inner: (
