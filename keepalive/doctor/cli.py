@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from keepalive.doctor import config, reading
-from keepalive.doctor.doctor import examine, patch
+from keepalive.doctor.doctor import examine, patches
 
 if TYPE_CHECKING:
     from keepalive.doctor.doctor import Report
@@ -73,7 +73,8 @@ def _tell(found: Report) -> None:
         for told in finding.wrong:
             click.echo(f"  - {told}")
     if found.missing:
-        click.echo("The cluster has to turn on, in config-features:")
-        for flag in found.missing:
-            click.echo(f"  - {flag}")
-        click.echo(f"As its administrator: {patch(found.missing)}")
+        click.echo("The cluster has to allow it; as its administrator, in knative-serving:")
+        for need in found.missing:
+            click.echo(f"  - {need}")
+        for command in patches(found.missing):
+            click.echo(command)

@@ -12,6 +12,27 @@ NAMESPACE = "knative-serving"
 NAMES = ("config-features", "config-autoscaler", "config-defaults")
 
 
+@dataclass(frozen=True, order=True, slots=True)
+class Need:
+    """What a cluster's configuration has to say.
+
+    Attributes:
+        key: in the ConfigMap.
+        name: of the ConfigMap.
+        value: of the key.
+    """
+
+    key: str
+    name: str = "config-features"
+    value: str = "enabled"
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.key}: {self.value}"
+
+
+ZERO_INITIAL_SCALE = Need("allow-zero-initial-scale", "config-autoscaler", "true")
+
+
 @dataclass(frozen=True, slots=True)
 class Config:
     """What Knative's webhook goes by; the defaults are Knative's own.
@@ -35,6 +56,10 @@ class Config:
     def allows(self, flag: str) -> bool:
         """Whether a flag of config-features is on."""
         return self.features.get(flag, "disabled").lower() in {"enabled", "allowed"}
+
+    def has(self, need: Need) -> bool:
+        """Whether it is as something needs it."""
+        return self.zero_initial_scale if need == ZERO_INITIAL_SCALE else self.allows(need.key)
 
 
 def read(documents: Iterable[Mapping[str, Any]]) -> Config:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import json
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from keepalive.doctor import webhook
-from keepalive.doctor.config import NAMES
+from keepalive.doctor.config import NAMESPACE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from keepalive.doctor.config import Config
+    from keepalive.doctor.config import Config, Need
 
 _GROUP = "serving.knative.dev/"
 
@@ -23,12 +24,12 @@ class Finding:
     Attributes:
         name: of the object, e.g. "Service ember".
         wrong: what is wrong with it, in words.
-        needs: the flags of config-features that it needs, on or off.
+        needs: what it needs of the cluster's configuration, there or not.
     """
 
     name: str
     wrong: tuple[str, ...] = ()
-    needs: tuple[str, ...] = ()
+    needs: tuple[Need, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +38,13 @@ class Report:
 
     Attributes:
         findings: one for each Knative Service.
-        missing: the flags that these need and the cluster has not on.
+        missing: what these need of the cluster's configuration and it does not say.
         idle: flags for fields of pods that are on although nothing needs them.
     """
 
     findings: tuple[Finding, ...]
-    missing: tuple[str, ...] = ()
-    idle: tuple[str, ...] = field(default=())
+    missing: tuple[Need, ...] = ()
+    idle: tuple[str, ...] = ()
 
     @property
     def well(self) -> bool:
@@ -59,19 +60,24 @@ def examine(documents: Iterable[Mapping[str, Any]], config: Config) -> Report:
         config: of the cluster.
     """
     findings = tuple(_finding(dict(one), config) for one in documents if _is_service(one))
-    needed = sorted({flag for finding in findings for flag in finding.needs})
+    needed = {need for finding in findings for need in finding.needs}
     on = {flag for flag in config.features if config.allows(flag)}
     return Report(
         findings,
-        missing=tuple(flag for flag in needed if flag not in on),
-        idle=tuple(sorted(flag for flag in on - set(needed) if "spec-" in flag)),
+        missing=tuple(sorted(need for need in needed if not config.has(need))),
+        idle=tuple(sorted(flag for flag in on - {n.key for n in needed} if "spec-" in flag)),
     )
 
 
-def patch(flags: Iterable[str]) -> str:
-    """The command that turns flags on."""
-    data = ",".join(f'"{flag}":"enabled"' for flag in flags)
-    return f"kubectl patch configmap {NAMES[0]} -n knative-serving -p '{{\"data\":{{{data}}}}}'"
+def patches(needs: Iterable[Need]) -> list[str]:
+    """The commands that make a cluster's configuration say what is needed."""
+    data: dict[str, dict[str, str]] = {}
+    for need in needs:
+        data.setdefault(need.name, {})[need.key] = need.value
+    return [
+        f"kubectl patch configmap {name} -n {NAMESPACE} -p '{json.dumps({'data': keys})}'"
+        for name, keys in data.items()
+    ]
 
 
 def _is_service(document: Mapping[str, Any]) -> bool:
@@ -84,7 +90,7 @@ def _finding(service: dict[str, Any], config: Config) -> Finding:
     metadata = service.get("metadata")
     name = metadata.get("name", "?") if isinstance(metadata, dict) else "?"
     try:
-        needs = tuple(dict.fromkeys(flag for _, flag in webhook.needs(service)))
+        needs = tuple(dict.fromkeys(need for _, need in webhook.needs(service)))
     except AttributeError:  # its shape is wrong, which `told` says
         needs = ()
     return Finding(f"Service {name}", tuple(told), needs)

@@ -10,6 +10,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from keepalive.doctor import fields
+from keepalive.doctor.config import ZERO_INITIAL_SCALE, Need
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -172,8 +173,6 @@ def scale(service: Thing, config: Config) -> Iterator[str]:
         yield "min-scale is above max-scale"
     if 0 < count("activation-scale") < least:
         yield "activation-scale is below min-scale"
-    if not count("initial-scale", 1) and not config.zero_initial_scale:
-        yield "initial-scale: '0' is not possible: allow-zero-initial-scale is off"
     if config.most_scale and not 0 < most <= config.most_scale:
         yield f"max-scale must be from 1 to {config.most_scale}, the max-scale-limit of the cluster"
     metric = given.get("autoscaling.knative.dev/metric")
@@ -251,15 +250,21 @@ def _refused_in(container: Thing, volumes: list[str | None]) -> Iterator[str]:
 
 
 def flags(service: Thing, config: Config) -> Iterator[str]:
-    """Fields whose flag the cluster has not turned on."""
-    for field, flag in needs(service):
-        if not config.allows(flag):
-            yield f"{field} needs {flag}: enabled in config-features"
+    """What the cluster's configuration does not allow."""
+    for what, need in needs(service):
+        if not config.has(need):
+            yield f"{what} needs {need}"
 
 
-def needs(service: Thing) -> Iterator[tuple[str, str]]:
-    """What a Service has that a flag of config-features guards, and the flag."""
-    spec = _revision(service)
+def needs(service: Thing) -> Iterator[tuple[str, Need]]:
+    """What a Service has that a cluster's configuration guards, and what that has to say."""
+    if str(_annotations(service).get("autoscaling.knative.dev/initial-scale")) == "0":
+        yield "initial-scale: '0'", ZERO_INITIAL_SCALE
+    for what, flag in _guarded(_revision(service)):
+        yield what, Need(flag)
+
+
+def _guarded(spec: Thing) -> Iterator[tuple[str, str]]:
     for field in spec:
         if field in FLAG_OF:
             yield field, f"kubernetes.podspec-{FLAG_OF[field]}"
@@ -277,9 +282,9 @@ def needs(service: Thing) -> Iterator[tuple[str, str]]:
         if _get(container, "securityContext", "capabilities").get("add"):
             yield "capabilities.add", "kubernetes.containerspec-addcapabilities"
     probed = [
-        bool({"readinessProbe", "livenessProbe"} & set(one)) for one in spec.get("containers") or []
+        set(one) & {"readinessProbe", "livenessProbe"} for one in spec.get("containers") or []
     ]
-    if sum(probed) > 1:
+    if sum(map(bool, probed)) > 1:
         yield "probes of several containers", "multi-container-probing"
 
 
