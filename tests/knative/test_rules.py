@@ -155,7 +155,7 @@ BROKEN = [
     (webhook.annotated, on_service("serving.knative.dev/rollout", "1s"), "rollout means nothing"),
     (webhook.annotated, scaled(min_scale="abc"), "'abc' is not possible"),
     (webhook.annotated, scaled(min_scale="-1"), "'-1' is not possible"),
-    (webhook.scale, scaled(initial_scale="0"), "'0' is not possible"),
+    (webhook.flags, scaled(initial_scale="0"), "config-autoscaler: allow-zero-initial-scale"),
     (webhook.annotated, scaled(activation_scale="1"), "'1' is not possible"),
     (webhook.annotated, scaled(target_utilization_percentage="0"), "'0' is not possible"),
     (webhook.annotated, scaled(target_utilization_percentage="101"), "'101' is not possible"),
@@ -193,7 +193,11 @@ BROKEN = [
     (webhook.refused, init(readinessProbe={}), "on the init container"),
     # what needs a flag
     *(
-        (webhook.flags, revision(**{field: value}), f"needs kubernetes.podspec-{flag}:")
+        (
+            webhook.flags,
+            revision(**{field: value}),
+            f"needs config-features: kubernetes.podspec-{flag}:",
+        )
         for field, value, flag in (
             ("nodeSelector", {"a": "b"}, "nodeselector"),
             ("tolerations", [{"key": "nvidia.com/gpu"}], "tolerations"),
@@ -205,7 +209,11 @@ BROKEN = [
             ("schedulerName", "other", "schedulername"),
         )
     ),
-    (webhook.flags, lambda m: m.flags.clear(), "needs kubernetes.podspec-init-containers"),
+    (
+        webhook.flags,
+        lambda m: m.platform.clear(),
+        "needs config-features: kubernetes.podspec-init-containers",
+    ),
     (webhook.flags, volume(hostPath={"path": "/x"}), "podspec-volumes-hostpath"),
     (webhook.flags, volume(image={"reference": "x"}), "podspec-volumes-image"),
     (webhook.flags, volume(persistentVolumeClaim={"claimName": "x"}), "persistent-volume-claim"),
@@ -219,7 +227,7 @@ BROKEN = [
     (promises.one_pod, scaled(target="1"), "starts several pods"),
     (promises.one_pod, scaled(target_utilization_percentage="20"), "starts several pods"),
     (promises.one_pod, revision(containerConcurrency=0), "must be set"),
-    (promises.places, revision(containerConcurrency=10), "must be 4, twice the 2 threads"),
+    (promises.places, revision(containerConcurrency=10), "must be 4: 2 threads"),
     (promises.places, setting("EMBER_THREADS", "4"), "must be 8"),
     (promises.places, amounts("limits", cpu="3500m"), "must be 8"),
     (promises.warm_floor, scaled(min_scale="0"), "min-scale must be 1"),

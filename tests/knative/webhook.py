@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from keepalive.doctor import webhook
-from keepalive.doctor.config import Config
 from keepalive.doctor.doctor import examine
 
 if TYPE_CHECKING:
@@ -19,7 +18,7 @@ def _each(rule):
 
     def check(manifests: Manifests) -> Iterator[str]:
         for service in manifests.services:
-            yield from rule(service, Config(manifests.flags))
+            yield from rule(service, manifests.config)
 
     check.__name__ = rule.__name__
     return check
@@ -30,7 +29,7 @@ form, names, annotated, scale, limits, refused, flags = map(_each, (*webhook.RUL
 
 def idle_flags(manifests: Manifests) -> Iterator[str]:
     """Flags that `knative/platform` turns on, for good, though nothing needs them."""
-    for flag in examine(manifests.documents, Config(manifests.flags)).idle:
+    for flag in examine(manifests.documents, manifests.config).idle:
         yield f"nothing needs {flag}"
 
 
