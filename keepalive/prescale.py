@@ -1,13 +1,12 @@
 """One round of the pre-scaler: read, look, decide, change. All that lasts is in the cluster.
 
-A round takes the Lease, so that two pre-scalers do not decide on each other's halves; and it changes
-only what is as it was read, so that even without the Lease nothing is lost. Batch replicas are given
-less before online ones are given more, and more only after.
+A round takes the Lease, so that two pre-scalers do not decide on each other's halves; and it
+changes only what is as it was read, so that even without the Lease nothing is lost. Batch replicas
+are given less before online ones are given more, and more only after.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -15,8 +14,7 @@ from typing import TYPE_CHECKING
 from keepalive import signals
 from keepalive.cluster import hpa, knative, target
 from keepalive.cluster.client import Conflict, Missing
-from keepalive.cluster.knative import Revisions
-from keepalive.cluster.lease import Lease, peek
+from keepalive.cluster.lease import peek
 from keepalive.decide import Samples, Spec, decide
 from keepalive.failure import Exit, Failure
 from keepalive.forecast import STEP, WEEKS, Forecaster
@@ -26,6 +24,8 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from keepalive.cluster.client import Cluster
+    from keepalive.cluster.knative import Share
+    from keepalive.cluster.lease import Lease
     from keepalive.cluster.target import Target
     from keepalive.decide import Decision
     from keepalive.forecast import Forecast
@@ -50,7 +50,6 @@ class Wanted:
         per_replica: requests that a replica is meant to have at once; None for the autoscaler's.
         gpus: of one replica; None for what its pods ask for.
         knative: the version of Knative Serving; None to look it up.
-        dry: whether to change nothing.
     """
 
     service: str = "ember"
@@ -62,7 +61,6 @@ class Wanted:
     per_replica: float | None = None
     gpus: int | None = None
     knative: str | None = None
-    dry: bool = False
 
     @property
     def lease(self) -> str:
@@ -117,40 +115,109 @@ class Round:
     complaints: tuple[str, ...] = ()
 
 
-def once(
-    now: datetime, cluster: Cluster, wanted: Wanted, schedule: Schedule, lease: Lease
-) -> Round:
-    """Do one round under a Lease, and keep what is to be remembered.
+@dataclass(frozen=True, slots=True)
+class Prescaler:
+    """Does rounds.
 
-    Args:
-        now: the time.
+    Attributes:
         cluster: to change.
         wanted: what for.
         schedule: which floors are wanted when.
-        lease: that was taken or renewed for this round; it is renewed.
-
-    Raises:
-        Taken: the Lease was lost meanwhile.
-        Failure: something is wrong, not allowed, or does not answer.
     """
-    done = _round(now, cluster, wanted, schedule, lease.memory)
-    lease.renew(dump(done.decision.memory), now, release=False)
-    return done
+
+    cluster: Cluster
+    wanted: Wanted
+    schedule: Schedule
+
+    def once(self, now: datetime, lease: Lease) -> Round:
+        """Do a round under a Lease, and keep with it what is to be remembered.
+
+        Args:
+            now: the time.
+            lease: that is ours; it is renewed.
+
+        Raises:
+            Taken: the Lease was lost meanwhile.
+            Failure: something is wrong, not allowed, or does not answer.
+        """
+        done = self._round(now, lease.memory, dry=False)
+        lease.renew(dump(done.decision.memory), now, release=False)
+        return done
+
+    def rehearse(self, now: datetime) -> Round:
+        """Say what a round would do; nothing is changed, not even the Lease.
+
+        Raises:
+            Failure: something is wrong, not allowed, or does not answer.
+        """
+        return self._round(now, peek(self.cluster, self.wanted.lease), dry=True)
+
+    def _round(self, now: datetime, memory: str | None, *, dry: bool) -> Round:
+        if not self.wanted.hpa:
+            knative.check_version(self.cluster, self.wanted.knative)
+        seen = look(now, self.wanted, self.schedule)
+        for _ in range(_TRIES):
+            try:
+                return self._attempt(now, memory, seen, dry=dry)
+            except (Conflict, Missing):
+                continue  # what was read is old: read again
+        raise Failure(
+            f"Somebody else keeps changing {self.wanted.hpa or self.wanted.service}; try again"
+            " later.",
+            Exit.AGAIN,
+        )
+
+    def _attempt(self, now: datetime, memory: str | None, seen: Seen, *, dry: bool) -> Round:
+        """Read, decide and change once.
+
+        Raises:
+            Conflict: something was changed meanwhile.
+            Missing: something has gone meanwhile.
+            Failure: something is wrong, not allowed, or does not answer.
+        """
+        main, others, batch = self._read()
+        samples = Samples(
+            floor=main.floor,
+            memory=load(memory),
+            model=seen.model,
+            node=seen.node,
+            expected=seen.forecast.high if seen.forecast else None,
+            held=main.held,
+        )
+        decision = decide(now, samples, _spec(self.wanted, self.schedule, main, batch))
+        plan = [(main, decision.floor, decision.why)]
+        if batch is not None and decision.batch is not None:
+            why = f"{decision.floor} online replicas; {decision.why}"
+            first = decision.batch < batch.floor
+            plan.insert(0 if first else 1, (batch, decision.batch, why))
+        plan += [
+            (share.target, floor, _why(share, decision.floor))
+            for share in others
+            if (floor := share.wanted(decision.floor)) is not None
+        ]
+        changes, complaints = [], [seen.blind] if seen.blind else []
+        for each, floor, why in plan:
+            if floor == each.floor or each.held is not None:
+                continue
+            if not dry and (failure := target.change(self.cluster, each, floor, why, now)):
+                complaints.append(f"{each.name} has another floor, but no Event says so: {failure}")
+            changes.append(Change(each.name, each.floor, floor))
+        return Round(main.name, main.floor, decision, seen, tuple(changes), tuple(complaints))
+
+    def _read(self) -> tuple[Target, tuple[Share, ...], Target | None]:
+        """What has the floor, what beside it has one, and who gives way."""
+        if self.wanted.hpa:
+            return hpa.scaler(self.cluster, self.wanted.hpa), (), None
+        found = knative.revisions(self.cluster, self.wanted.service, self.schedule.pools)
+        batch = None
+        if self.schedule.batch:
+            batch = knative.revisions(self.cluster, self.schedule.batch.service).main
+        return found.main, found.others, batch
 
 
-def rehearse(now: datetime, cluster: Cluster, wanted: Wanted, schedule: Schedule) -> Round:
-    """Say what a round would do; nothing is changed, not even the Lease.
-
-    Raises:
-        Failure: something is wrong, not allowed, or does not answer.
-    """
-    wanted = replace(wanted, dry=True)
-    return _round(now, cluster, wanted, schedule, peek(cluster, wanted.lease))
-
-
-def look(now: datetime, prometheus: Prometheus | None, wanted: Wanted, schedule: Schedule) -> Seen:
+def look(now: datetime, wanted: Wanted, schedule: Schedule) -> Seen:
     """What there is and what is to come; a Prometheus that does not answer is no reason to stop."""
-    if prometheus is None:
+    if (prometheus := wanted.prometheus) is None:
         return Seen()
     try:
         model = signals.model(prometheus, wanted.matchers)
@@ -182,75 +249,6 @@ def forecaster(
     return Forecaster(points, schedule.timezone, schedule.lead, schedule.events)
 
 
-def _round(
-    now: datetime, cluster: Cluster, wanted: Wanted, schedule: Schedule, memory: str | None
-) -> Round:
-    if not wanted.hpa:
-        knative.check_version(cluster, wanted.knative)
-    seen = look(now, wanted.prometheus, wanted, schedule)
-    for _ in range(_TRIES):
-        try:
-            return _attempt(now, cluster, wanted, schedule, memory, seen)
-        except (Conflict, Missing):
-            continue  # what was read is old: read again
-    raise Failure(
-        f"Somebody else keeps changing {wanted.hpa or wanted.service}; try again later.", Exit.AGAIN
-    )
-
-
-def _attempt(
-    now: datetime,
-    cluster: Cluster,
-    wanted: Wanted,
-    schedule: Schedule,
-    memory: str | None,
-    seen: Seen,
-) -> Round:
-    """Read, decide and change once.
-
-    Raises:
-        Conflict: something was changed meanwhile.
-        Missing: something has gone meanwhile.
-        Failure: something is wrong, not allowed, or does not answer.
-    """
-    if wanted.hpa:
-        found = Revisions(hpa.scaler(cluster, wanted.hpa), ())
-    else:
-        found = knative.revisions(cluster, wanted.service, schedule.pools)
-    main = found.main
-    batch = (
-        knative.revisions(cluster, schedule.batch.service).main
-        if schedule.batch and not wanted.hpa
-        else None
-    )
-    spec = _spec(wanted, schedule, main, batch)
-    samples = Samples(
-        floor=main.floor,
-        memory=load(memory),
-        model=seen.model,
-        node=seen.node,
-        expected=seen.forecast.high if seen.forecast else None,
-        held=main.held,
-    )
-    decision = decide(now, samples, spec)
-    plan = [(main, decision.floor, decision.why)]
-    if decision.batch is not None and batch is not None:
-        why = f"{decision.floor} online replicas; {decision.why}"
-        given = (batch, decision.batch, why)
-        plan.insert(0 if decision.batch < batch.floor else 1, given)
-    for share in found.others:
-        if (floor := share.wanted(decision.floor)) is not None:
-            plan.append((share.target, floor, _why(share, decision.floor)))
-    changes, complaints = [], [seen.blind] if seen.blind else []
-    for each, floor, why in plan:
-        if floor == each.floor or each.held is not None:
-            continue
-        if not wanted.dry and (failure := target.change(cluster, each, floor, why, now)):
-            complaints.append(f"{each.name} has its new floor, but no Event tells so: {failure}")
-        changes.append(Change(each.name, each.floor, floor))
-    return Round(main.name, main.floor, decision, seen, tuple(changes), tuple(complaints))
-
-
 def _spec(wanted: Wanted, schedule: Schedule, main: Target, batch: Target | None) -> Spec:
     per_replica = wanted.per_replica or main.per_replica
     if per_replica is None:
@@ -279,19 +277,9 @@ def _spec(wanted: Wanted, schedule: Schedule, main: Target, batch: Target | None
     )
 
 
-def _why(share: knative.Share, main: int) -> str:
+def _why(share: Share, main: int) -> str:
     if share.floor is not None:
         return "the floor of its pool"
     if share.percent:
         return f"{share.percent:g}% of the traffic, for which {main} replicas are wanted"
     return "it has no traffic any more"
-
-
-def exit_code(done: Round) -> int:
-    """0, or that a round was done with less than it should have known or told."""
-    return Exit.AGAIN if done.complaints else 0
-
-
-def hours(done: Round) -> float:
-    """GPU-hours of floor so far today."""
-    return math.floor(done.decision.memory.spent * 100) / 100

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from functools import cache
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Self
 
@@ -64,6 +65,7 @@ class Cluster:
         """
         try:
             import httpx2
+            import yaml
             from lightkube import Client
             from lightkube.core.exceptions import ConfigError
         except ModuleNotFoundError as error:
@@ -72,13 +74,19 @@ class Cluster:
             ) from None
         try:
             client = Client(namespace=namespace, timeout=httpx2.Timeout(_TIMEOUT_S))
-        except (ConfigError, OSError, KeyError, ValueError) as error:
+        except (ConfigError, OSError, KeyError, ValueError, yaml.YAMLError) as error:
             raise Failure(
                 f"No cluster is configured: {error}. Set KUBECONFIG, or run it in a pod that has a"
                 " service account's token.",
                 Exit.CONFIG,
             ) from None
         return cls(client, namespace or client.namespace)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.client.close()
 
     def get(self, resource: Resource, name: str) -> dict[str, Any]:
         """An object.
@@ -175,6 +183,7 @@ class Cluster:
             ) from None
 
 
+@cache
 def _class(resource: Resource) -> Any:
     """What lightkube calls objects by, when it has no model of them: they stay plain."""
     from lightkube.generic_resource import create_global_resource, create_namespaced_resource

@@ -157,6 +157,7 @@ def running(knative: str = "1.22.0") -> Iterator[Kube]:
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        wbufsize = -1  # head and body in one packet
 
         def handle_one(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
