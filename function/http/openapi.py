@@ -14,10 +14,10 @@ from function.admission.caller import SUBJECT
 from function.events.event import BATCH, STRUCTURED
 from function.http import schemas
 from function.http.admission import LANE, TIMEOUT
-from function.http.calls import FACES, SWAP
 from function.http.events import OUTCOME, OUTCOME_ABOUT
 from function.http.fields import JSON, MULTIPART, Photos
 from function.http.quota import GRANT, IDEMPOTENCY
+from function.http.tables import FACES, SWAP
 from function.images.formats import FORMATS
 from function.problems import KINDS
 from function.service import sample

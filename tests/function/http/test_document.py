@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 import function
-from function.http.calls import FACES, SWAP
+from function.http.tables import FACES, SWAP
 from function.http.connection import KEEPALIVE_S
 from function.http.form import MAX_PARTS
 from function.settings import Settings
