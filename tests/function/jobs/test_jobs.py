@@ -118,7 +118,9 @@ class TestABatch:
         told = finished(live, name)
         for item, target in zip(told["items"], (COLLINS, HOPPER), strict=True):
             swapped = live.form("/v1/swap", SOURCE, ("target", target), ("format", "png"))
-            assert np.array_equal(pixels(live.get(item["result"]["uri"]).body), pixels(swapped.body))
+            assert np.array_equal(
+                pixels(live.get(item["result"]["uri"]).body), pixels(swapped.body)
+            )
 
 
 class TestCancelling:
@@ -158,7 +160,9 @@ class TestCancelling:
         put(server, done)
         finished(server, done)
         shelf = server.app[WORKS].shelf
-        eventually(lambda: shelf.held == server.get(f"/v1/jobs/{done}").json["items"][0]["result"]["bytes"])
+        eventually(
+            lambda: shelf.held == server.get(f"/v1/jobs/{done}").json["items"][0]["result"]["bytes"]
+        )
         server.send("DELETE", f"/v1/jobs/{done}")
         assert shelf.held == 0
 
@@ -192,5 +196,3 @@ def parsed(body):
     """The events of a stream."""
     blocks = [block for block in body.decode().split("\n\n") if "data:" in block]
     return [dict(line.split(": ", 1) for line in block.splitlines()) for block in blocks]
-
-
