@@ -26,13 +26,28 @@ def live():
 
 
 @pytest.fixture
-def held(monkeypatch):
-    """A server of one thread that decodes nothing before it is let go, and what lets it go."""
-    go, decode = threading.Event(), work.decode
-    with Live(threads=1, uri_networks=HERE) as server:
-        monkeypatch.setattr(work, "decode", lambda *a, **k: go.wait(60) and decode(*a, **k))
-        yield server, go
-        go.set()
+def holding(monkeypatch):
+    """Makes servers of one thread that decode nothing before they are let go."""
+
+    @contextmanager
+    def made(**changes):
+        go, decode = threading.Event(), work.decode
+        with Live(threads=1, uri_networks=HERE, **changes) as server:
+            monkeypatch.setattr(work, "decode", lambda *a, **k: go.wait(60) and decode(*a, **k))
+            try:
+                yield server, go
+            finally:
+                monkeypatch.setattr(work, "decode", decode)
+                go.set()
+
+    return made
+
+
+@pytest.fixture
+def held(holding):
+    """Such a server, and what lets it go."""
+    with holding() as server:
+        yield server
 
 
 @pytest.fixture
