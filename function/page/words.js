@@ -31,7 +31,7 @@ const JOBS = {
 
 /** How far a job is. @param {Object} job @returns {string} a sentence */
 export function job({ state, position, eta_s: eta, items }) {
-  const soon = eta ? `, about ${Math.ceil(eta)} s` : "";
+  const soon = eta ? `, about ${Math.ceil(eta)}\u00a0s` : "";
   if (state === "queued") return position ? `Waiting behind ${position}${soon}.` : `Next${soon}.`;
   const problem = items.find((item) => item.problem)?.problem;
   if (state === "failed") return problem?.detail ?? "Failed.";

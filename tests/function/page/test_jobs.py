@@ -71,7 +71,7 @@ def test_a_job_that_runs_shows_its_progress_and_can_be_cancelled(visit: Visit) -
     row = page.locator("#jobs li")
     expect(row).to_be_visible()
     told |= queued | {"progress": {"done": 0, "total": 4}}
-    expect(row.get_by_role("status")).to_have_text("Waiting behind 3, about 5 s.")
+    expect(row.get_by_role("status")).to_have_text("Waiting behind 3, about 5\u00a0s.")
     told |= {"state": "running", "progress": {"done": 1, "total": 4}, "position": None}
     expect(row.get_by_role("status")).to_have_text("Working…")
     bar = row.get_by_role("progressbar")
