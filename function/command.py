@@ -21,6 +21,8 @@ COMMANDS = {
     "coldstart": ("function.cli.coldstart:coldstart", "Show where the time goes until ready."),
     "config": ("function.cli.config:config", "Show the settings and where each came from."),
     "ping": ("keepalive.cli:ping", "Ask a server whether it is ready, and swaps."),
+    "prescale": ("keepalive.cli:prescale", "Raise and lower the warm floor ahead of demand."),
+    "forecast": ("keepalive.cli:forecast", "Say what demand to expect; try how well that works."),
     "prefetch": ("warmup.cli:prefetch", "Bring all models into the store, proven."),
     "models": ("warmup.cli:models", "Check the manifest; list, verify or clean the store."),
 }
