@@ -166,8 +166,8 @@ class Metrics:
     def _of_requests(self, service: Service) -> None:
         self._requests = self._counter(
             "ember_requests",
-            "Requests. The route is the template of the address, `ping` for what `ember ping --swap`"
-            " asks, or `unmatched`; status 499 means that the client went away.",
+            "Requests. The route is the template of the address, `ping` for what `ember ping` asks,"
+            " or `unmatched`; status 499 means that the client went away.",
             "route",
             "method",
             "status",
