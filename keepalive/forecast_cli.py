@@ -126,12 +126,13 @@ def backtest(
         proof = options.headers(prometheus_headers, "--prometheus-header")
         weeks = WEEKS + _BAND_WEEKS + -(-days // 7)
         points, now = _points(prometheus, proof, selector, csv_path, weeks)
-        known = Forecaster(points, _zone(timezone), timedelta(minutes=lead))
+        zone = _zone(timezone)
+        known = Forecaster(points, zone, timedelta(minutes=lead))
         result = backtests.backtest(known, now - timedelta(days=days), now)
         if result is None:
             raise _thin()
         if plot_path:
-            _draw(result, plot_path, days, lead)
+            _draw(result, plot_path, zone, f"Forecasts {lead:g} minutes ahead, {days} days")
         if as_json:
             told = asdict(result) | {"rows": len(result.rows)}
             click.echo(json.dumps(told))
@@ -149,11 +150,11 @@ def backtest(
         )
 
 
-def _draw(result: Backtest, path: Path, days: int, lead: float) -> None:
+def _draw(result: Backtest, path: Path, zone: ZoneInfo, title: str) -> None:
     try:
         from keepalive.backtest_plot import draw
 
-        draw(result, path, f"Forecasts {lead:g} minutes ahead, {days} days")
+        draw(result, path, title, zone)
     except ModuleNotFoundError as error:
         raise Failure(
             f"--plot needs {error.name}: pip install 'ember-function[plan]'", Exit.UNAVAILABLE
