@@ -72,7 +72,7 @@ def draw(result: Backtest, path: Path, title: str, timezone: ZoneInfo) -> None:
     for each in (above, below):
         each.spines[["top", "right"]].set_visible(False)
         each.margins(x=0)
-    figure.savefig(path, dpi=110)
+    figure.savefig(path, dpi=90)
 
 
 def _wrong(row: Row, expected: float | None) -> float:

@@ -4,25 +4,33 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
+from keepalive import ping_metrics, pool_metrics
+from keepalive.check import Check, Outcome
 from keepalive.cli import commands
 from keepalive.cluster.lease import Lease, Taken
 from keepalive.cluster.target import HOLD, REASON
-from keepalive.decide import Memory, Peak
-from keepalive.diagnose import State
+from keepalive.decide import Decision, Memory, Peak
+from keepalive.diagnose import Finding, State
 from keepalive.failure import Failure
-from keepalive.prescale import Prescaler, Wanted
+from keepalive.forecast import Forecast
+from keepalive.ping import Answer
+from keepalive.pool import Model, Node
+from keepalive.prescale import Prescaler, Round, Seen, Wanted
 from keepalive.prometheus import Prometheus
 from keepalive.remember import dump, load
 from keepalive.schedule_file import parse
+from keepalive.swap import Swapped
 from tests.keepalive.recorded import demand, prometheus, recorded, text
 from tests.kube.knative import MIN_SCALE
 from tests.kube.server import running
@@ -42,6 +50,7 @@ hours = 10
 floor = 4
 """
 ALWAYS = SCHEDULE.replace("0 8 * * mon-fri", "0 0 * * *").replace("hours = 10", "hours = 24")
+NOT_OURS = {"ember_request_seconds_sum"}
 BATCH = '[batch]\nservice = "batch"\nfloor = 6\ngpus = 8\n'
 CANARY = '[[pool]]\ntag = "canary"\nfloor = 1\n'
 
@@ -481,3 +490,31 @@ class TestCommand:
         assert held["leaseDurationSeconds"] >= 12
         assert ember.get(LEASES, "ember-prescale-ember")["spec"]["holderIdentity"] == ""
         assert floor(ember) == 4
+
+
+def test_the_docs_know_every_metric():
+    text = (Path(__file__).parents[2] / "docs" / "prescale.md").read_text()
+    told = {name for name in re.findall(r"`(ember_\w+)", text) if name not in NOT_OURS}
+    swapped = Swapped(1.0, 0.7, 0.3, (), (), None)
+    found = Check("http://x", Outcome.WELL, None, Answer(True, "ready", None, 1.0), swapped)
+    finding = Finding(State.FINE)
+    done = Round(
+        "x",
+        1,
+        Decision(1, 1, "", finding, Memory()),
+        Seen(
+            Model(1, p95_s=1.0, first_ratio=1.0, start_s=1.0),
+            Node(1, 1.0, 1.0, 1, 1.0),
+            Forecast(NOON, 1.0, 1.0, 1.0, 1.0, 4),
+        ),
+        (),
+    )
+    registries = (ping_metrics.registry(found, 0.0), pool_metrics.registry(done, 0.0))
+    assert {metric.name for each in registries for metric in each.collect()} == told
+
+
+def test_the_schedule_of_the_docs_is_sound():
+    text = (Path(__file__).parents[2] / "docs" / "prescale.md").read_text()
+    (shown,) = re.findall(r"```toml\n(.+?)```", text, re.DOTALL)
+    schedule = parse(shown)
+    assert (schedule.floor, schedule.max_floor, schedule.batch.gpus) == (1, 20, 24)
