@@ -24,6 +24,8 @@ COMMANDS = {
     "ping": ("keepalive.cli:ping", "Ask a server whether it is ready, and swaps."),
     "rollout": ("keepalive.rollout.cli:rollout", "Give a new image the traffic, step by step."),
     "doctor": ("keepalive.doctor.cli:doctor", "Say what Knative would refuse of manifests."),
+    "prescale": ("keepalive.cli:prescale", "Raise and lower the warm floor ahead of demand."),
+    "forecast": ("keepalive.cli:forecast", "Say what demand to expect; try how well that works."),
     "prefetch": ("warmup.cli:prefetch", "Bring all models into the store, proven."),
     "models": ("warmup.cli:models", "Check the manifest; list, verify or clean the store."),
 }

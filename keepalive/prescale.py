@@ -7,6 +7,7 @@ are given less before online ones are given more, and more only after.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING
 from keepalive import signals
 from keepalive.cluster import hpa, knative, target
 from keepalive.cluster.client import Conflict, Missing
-from keepalive.cluster.lease import peek
+from keepalive.cluster.lease import Taken, peek
 from keepalive.decide import Samples, Spec, decide
 from keepalive.failure import Exit, Failure
 from keepalive.forecast import STEP, WEEKS, Forecaster
@@ -129,19 +130,25 @@ class Prescaler:
     wanted: Wanted
     schedule: Schedule
 
-    def once(self, now: datetime, lease: Lease) -> Round:
+    def once(self, now: datetime, lease: Lease, *, last: bool = True) -> Round:
         """Do a round under a Lease, and keep with it what is to be remembered.
 
         Args:
             now: the time.
-            lease: that is ours; it is renewed.
+            lease: that is ours.
+            last: whether to let it go afterwards; a round that fails lets it go.
 
         Raises:
             Taken: the Lease was lost meanwhile.
             Failure: something is wrong, not allowed, or does not answer.
         """
-        done = self._round(now, lease.memory, dry=False)
-        lease.renew(dump(done.decision.memory), now, release=False)
+        try:
+            done = self._round(now, lease.memory, dry=False)
+        except Failure:
+            with suppress(Failure, Taken):
+                lease.renew(lease.memory or "", now, release=True)
+            raise
+        lease.renew(dump(done.decision.memory), now, release=last)
         return done
 
     def rehearse(self, now: datetime) -> Round:

@@ -88,7 +88,7 @@ def test_pings_end_before_their_job_is_ended():
     spec = job["spec"]["jobTemplate"]["spec"]
     words = spec["template"]["spec"]["containers"][0]["args"]
     given = dict(word.split("=") for word in words if "=" in word)
-    longest = float(given["--wait"]) + 2 * float(given["--timeout"])
+    longest = float(given["--jitter"]) + float(given["--wait"]) + 2 * float(given["--timeout"])
     assert longest < spec["activeDeadlineSeconds"]
     limit = rendered("overlays/dev").revision["responseStartTimeoutSeconds"]
     assert float(given["--timeout"]) >= limit, "a ping gives up before Knative does"
