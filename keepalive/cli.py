@@ -9,6 +9,7 @@ import click
 from keepalive import ping as pinging
 from keepalive import swap as swapping
 from keepalive.check import Check, Outcome, check
+from keepalive.kpa.command import kpa
 
 EXIT_CODES = {
     Outcome.WELL: 0,
@@ -111,4 +112,4 @@ def _line(found: Check) -> str:
     return f"{mark}{found.url}: {', '.join(parts)}"
 
 
-commands = click.Group("keepalive", commands=[ping], help="What keeps replicas warm.")
+commands = click.Group("keepalive", commands=[ping, kpa], help="What keeps replicas warm.")
