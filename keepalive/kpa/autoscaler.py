@@ -42,6 +42,15 @@ class Autoscaler:
         self.stable: float | None = None
         self.panic: float | None = None
 
+    @classmethod
+    def running(cls, settings: Settings, ready: int) -> Autoscaler:
+        """For a revision that has been running, with that many replicas or scaled to zero."""
+        autoscaler = cls(settings, ready)
+        standing = scaler.Standing.ACTIVE if ready else scaler.Standing.INACTIVE
+        autoscaler.status = scaler.Status(standing, initialised=True, proxied=0)
+        autoscaler.desired = ready
+        return autoscaler
+
     @property
     def panicking(self) -> bool:
         """Whether it panics."""
