@@ -203,7 +203,8 @@ lock: ## refresh locks/ (needs uv)
 	$(UV_COMPILE) --extra auth --extra cli --extra gcs --extra redis -c locks/dev.txt \
 		$(patsubst %,--no-emit-package %,onnxruntime flatbuffers markdown-it-py mdurl pygments) \
 		-o locks/image-function.txt
-	for group in keepalive cpu gpu gpu-ort; do \
+	$(UV_LOCK) --group image-keepalive -c locks/run.txt -o locks/image-keepalive.txt
+	for group in cpu gpu gpu-ort; do \
 		$(UV_LOCK) --no-deps --group image-$$group -c locks/run.txt -o locks/image-$$group.txt || exit 1; \
 	done
 	$(UV_COMPILE) tests/bench/cold/requirements.in -c locks/run.txt -o tests/bench/cold/requirements.lock
