@@ -22,6 +22,10 @@ COMMANDS = {
     "config": ("function.cli.config:config", "Show the settings and where each came from."),
     "ping": ("keepalive.cli:ping", "Ask a server whether it is ready, and swaps."),
     "kpa": ("keepalive.kpa.command:kpa", "Show what Knative's autoscaler would do with a load."),
+    "simulate": (
+        "keepalive.simulation.command:simulate",
+        "Simulate how a service scales, and what that costs.",
+    ),
     "prefetch": ("warmup.cli:prefetch", "Bring all models into the store, proven."),
     "models": ("warmup.cli:models", "Check the manifest; list, verify or clean the store."),
 }

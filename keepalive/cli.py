@@ -10,6 +10,7 @@ from keepalive import ping as pinging
 from keepalive import swap as swapping
 from keepalive.check import Check, Outcome, check
 from keepalive.kpa.command import kpa
+from keepalive.simulation.command import simulate
 
 EXIT_CODES = {
     Outcome.WELL: 0,
@@ -112,4 +113,6 @@ def _line(found: Check) -> str:
     return f"{mark}{found.url}: {', '.join(parts)}"
 
 
-commands = click.Group("keepalive", commands=[ping, kpa], help="What keeps replicas warm.")
+commands = click.Group(
+    "keepalive", commands=[ping, kpa, simulate], help="What keeps replicas warm."
+)

@@ -137,7 +137,7 @@ class Fleet:
         return some
 
     def set(self, now: float, replicas: int) -> bool:
-        """Have that many; those that are not ready go first, then the newest. Whether it changed."""
+        """Have that many; what is not ready goes first, then the newest. Whether it changed."""
         changed = replicas != self.wanted
         for _ in range(self.wanted, replicas):
             self._start(now)

@@ -48,7 +48,7 @@ class Series:
         return cls(*(np.zeros(seconds, np.int64) for _ in range(7)))
 
     def note(
-        self, second: int, seen: Second, ready: int, starting: int, wanted: int, paid: int
+        self, second: int, seen: Second, *, ready: int, starting: int, wanted: int, paid: int
     ) -> None:
         """Fill in one second."""
         self.came[second] = seen.came

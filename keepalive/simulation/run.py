@@ -1,9 +1,9 @@
 """The simulation: second after second, requests, replicas and the rule between them.
 
-A second that is like others is not always simulated again. When nothing changes, nobody waits from
-before and the replicas are at most at 80 % of what they can do, a second depends only on how many
-replicas there are and how many requests come; after `_ENOUGH` such seconds were simulated, one of them
-by chance stands for the next. `exact` turns that off.
+A second that is like others is not always simulated again. When nothing changes, no queue is left
+from before and the replicas are at most at 80 % of what they can do, a second depends only on how
+many replicas there are and how many requests come; after `_ENOUGH` such seconds were simulated, one
+of them by chance stands for the next. `exact` turns that off.
 """
 
 from __future__ import annotations
@@ -133,7 +133,14 @@ class _Run:
             row = counts[start // WINDOW_S]
             row[seen.bins] += seen.counts
             ready = fleet.ready
-            series.note(start, seen, ready, fleet.starting, fleet.wanted, fleet.paid(start + 1))
+            series.note(
+                start,
+                seen,
+                ready=ready,
+                starting=fleet.starting,
+                wanted=fleet.wanted,
+                paid=fleet.paid(start + 1),
+            )
             wanted = scaling.decide(start + 1, seen, ready, fleet.wanted, int(floor))
             changed = fleet.set(start + 1, wanted)
             failing -= ready

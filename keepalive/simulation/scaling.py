@@ -71,7 +71,7 @@ class Knative:
         return (self._inside + _QUEUE * self._settings.container_concurrency) * ready
 
     def decide(self, now: int, seen: Second, ready: int, wanted: int, floor: int) -> int:
-        """Report, and every two seconds decide; load that meets no replica does not wait for that."""
+        """Report, and every two seconds decide; load that meets no replica does not wait."""
         autoscaler = self._autoscaler
         load = seen.came if self._rps else seen.concurrency
         if ready or load:

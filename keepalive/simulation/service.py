@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -59,12 +60,10 @@ def read(path: Path, batch: int | None = None) -> Service:
     told = _json(path)
     try:
         points = sorted((int(size), float(time)) for size, time in told["batch_seconds"].items())
-        if not points or points[0][0] < 1 or min(time for _, time in points) <= 0:
-            raise ValueError
     except (KeyError, TypeError, ValueError, AttributeError):
-        raise Unreadable(
-            f'{path} is not like {{"batch_seconds": {{"1": 0.012, "8": 0.04}}}}.'
-        ) from None
+        points = []
+    if not points or points[0][0] < 1 or not all(0 < time < math.inf for _, time in points):
+        raise Unreadable(f'{path} is not like {{"batch_seconds": {{"1": 0.012, "8": 0.04}}}}.')
     largest = points[-1][0]
     if batch is not None and batch > largest:
         raise Unreadable(f"{path} has batches up to {largest}, not {batch}.")
@@ -80,10 +79,10 @@ def cold_starts(path: Path) -> tuple[float, ...]:
     told = _json(path)
     try:
         found = tuple(float(seconds) for seconds in told["ready_s"])
-        if not found or min(found) < 0:
-            raise ValueError
     except (KeyError, TypeError, ValueError):
-        raise Unreadable(f"{path} is not what `ember coldstart --json` writes.") from None
+        found = ()
+    if not found or not all(0 <= seconds < math.inf for seconds in found):
+        raise Unreadable(f"{path} is not what `ember coldstart --json` writes.")
     return found
 
 

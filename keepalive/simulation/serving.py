@@ -1,9 +1,10 @@
 """The requests of one second on the replicas: one queue, batches of what waits.
 
 The replica that is free first takes what waits, up to the largest batch; one that is idle starts at
-once with one request. Requests beyond the limit of the queue are refused, and those that waited past
-their deadline are dropped when their turn comes. This is what the activator with its queue and Ember's
-batcher do together; without the activator in the path it assumes a balancer that knows who is free.
+once with one request. Requests beyond the limit of the queue are refused, and those that waited
+past their deadline are dropped when their turn comes. This is what the activator with its queue and
+Ember's batcher do together; without the activator in the path it assumes a balancer that knows who
+is free.
 """
 
 from __future__ import annotations
