@@ -26,6 +26,7 @@ COMMANDS = {
         "keepalive.simulation.command:simulate",
         "Simulate how a service scales, and what that costs.",
     ),
+    "plan": ("keepalive.plan.command:plan", "Find the cheapest settings that keep an objective."),
     "prefetch": ("warmup.cli:prefetch", "Bring all models into the store, proven."),
     "models": ("warmup.cli:models", "Check the manifest; list, verify or clean the store."),
 }

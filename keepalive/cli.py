@@ -10,6 +10,7 @@ from keepalive import ping as pinging
 from keepalive import swap as swapping
 from keepalive.check import Check, Outcome, check
 from keepalive.kpa.command import kpa
+from keepalive.plan.command import plan
 from keepalive.simulation.command import simulate
 
 EXIT_CODES = {
@@ -114,5 +115,5 @@ def _line(found: Check) -> str:
 
 
 commands = click.Group(
-    "keepalive", commands=[ping, kpa, simulate], help="What keeps replicas warm."
+    "keepalive", commands=[ping, kpa, simulate, plan], help="What keeps replicas warm."
 )

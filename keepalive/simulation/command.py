@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,11 +21,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from keepalive.kpa.settings import Settings
+    from keepalive.simulation.options import Given
     from keepalive.simulation.scaling import Scaling
 
 _MONDAY = datetime(2026, 3, 2)  # noqa: DTZ001
-_QUEUE = 40
+_QUEUE = 320
 """Requests that a replica without Knative lets wait, for want of anything better to assume."""
+_WORKING = 0.7
+"""The part of their capacity at which replicas are when it begins."""
 
 
 @click.command()
@@ -118,7 +122,7 @@ def simulate(
             known.rates,
             known.service.up_to(concurrency) if concurrency else known.service,
             known.cold_starts,
-            _rule(chosen, known.service.batch, static, hpa),
+            _rule(chosen, known, static, hpa),
             planned,
             known.nodes,
             known.deadline_s,
@@ -140,17 +144,21 @@ def simulate(
 
 
 def _rule(
-    settings: Settings, batch: int, static: int | None, hpa: int | None
+    settings: Settings, known: Given, static: int | None, hpa: int | None
 ) -> Callable[[], Scaling]:
     """The rule that was asked for, to be made when the simulation begins."""
     from keepalive.simulation import scaling
 
+    most = settings.max_scale or 1000
+    busy = known.service.most_per_second * _WORKING
+    start = min(most, max(settings.min_scale, math.ceil(float(known.rates[0]) / busy)))
+
     if static:
         return lambda: scaling.Static(static, _QUEUE)
     if hpa:
-        spec = Spec(hpa / 100, settings.max_scale or 1000, max(1, settings.min_scale))
-        return lambda: scaling.Hpa(spec, _QUEUE)
-    return lambda: scaling.Knative(settings, batch, settings.min_scale)
+        spec = Spec(hpa / 100, most, max(1, settings.min_scale))
+        return lambda: scaling.Hpa(spec, _QUEUE, start)
+    return lambda: scaling.Knative(settings, known.service.batch, start)
 
 
 def _drawn(outcome: Any, path: Path, title: str, objective: float | None) -> None:

@@ -31,7 +31,7 @@ _ENOUGH = 24
 _LIKE = math.log(1.02)
 """Rates within 2 % are alike."""
 _CALM = 0.8
-_SHORT_S = 0.25
+_SHORT_S = 0.5
 """Only when batches are shorter is a second independent of the one before."""
 
 

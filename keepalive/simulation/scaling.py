@@ -93,18 +93,20 @@ class Hpa:
     Args:
         spec: what is asked of it; its target is the busy part of a replica's time.
         queue: how many requests each replica lets wait.
+        ready: replicas at the start.
     """
 
-    def __init__(self, spec: hpa.Spec, queue: int) -> None:
+    def __init__(self, spec: hpa.Spec, queue: int, ready: int) -> None:
         self._spec = spec
         self._queue = queue
+        self._ready = max(ready, spec.least)
         self._memory = hpa.Memory()
         self._busy = 0.0
         self._served = 0
 
     def begin(self) -> int:
         """The replicas to start with when no floor asks for more."""
-        return self._spec.least
+        return self._ready
 
     def limit(self, ready: int) -> int:
         """What the replicas let wait; without any, everything is refused."""

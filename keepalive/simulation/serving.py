@@ -114,7 +114,7 @@ class Line:
         waiting += came.tolist()
         arrived = np.array(waiting)
         began, ended, sizes, refused = self._serve(start + 1, limit)
-        head = sum(sizes)
+        head = int(sizes.sum())
         refused += max(0, len(waiting) - head - limit)
         del waiting[head + limit :]
         begun = np.array(waiting[:head]) if refused else arrived[:head]
@@ -128,17 +128,20 @@ class Line:
         if late:
             latencies = latencies[fine]
         found, counts = np.unique(bins(latencies), return_counts=True)
-        self._leave(ended, sizes)
+        done = ended > 0
+        self._leave(start, ended[done], sizes[done])
         there = self.inside + float((start + 1 - came).sum())
         gone, early = self.leaving.pop(start, (0, 0.0))
         self.inside += len(came) - int(gone) - refused - late
-        busy = float((np.array(ended) - np.array(began)).clip(0).sum())
+        busy = float((ended - began)[done].sum())
         concurrency = max(0.0, there - early - refused)
         return Second(
             len(came), refused, late, cold, concurrency, busy, found, counts.astype(np.int64)
         )
 
-    def _serve(self, until: int, limit: int) -> tuple[list[float], list[float], list[int], int]:
+    def _serve(
+        self, until: int, limit: int
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64], int]:
         """Begin all batches that can begin before that time.
 
         Returns:
@@ -181,16 +184,14 @@ class Line:
             sizes.append(size)
             head += size
         self._noise = noise
-        return began, ended, sizes, refused
+        return np.array(began), np.array(ended), np.array(sizes, np.int64), refused
 
-    def _leave(self, ended: list[float], sizes: list[int]) -> None:
+    def _leave(self, start: int, ended: NDArray[np.float64], sizes: NDArray[np.int64]) -> None:
         """Note in which second each batch is answered."""
-        for end, size in zip(ended, sizes, strict=True):
-            if not end:
-                continue
-            second = int(end)
-            entry = self.leaving.get(second)
-            if entry is None:
-                entry = self.leaving[second] = [0.0, 0.0]
-            entry[0] += size
-            entry[1] += size * (second + 1 - end)
+        seconds = ended.astype(np.int64) - start
+        answered = np.bincount(seconds, sizes)
+        early = np.bincount(seconds, sizes * (start + seconds + 1 - ended))
+        for second in np.flatnonzero(answered).tolist():
+            entry = self.leaving.setdefault(start + second, [0.0, 0.0])
+            entry[0] += float(answered[second])
+            entry[1] += float(early[second])
