@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
@@ -17,6 +16,7 @@ from keepalive.simulation.options import given, read
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from datetime import datetime
 
     from keepalive.plan.trial import Trial, Trials
 
@@ -87,6 +87,7 @@ class Zone(click.ParamType[ZoneInfo]):
 @click.pass_context
 def plan(
     context: click.Context,
+    /,
     *,
     p99: float,
     lost: float,
@@ -101,7 +102,7 @@ def plan(
     quiet: bool,
     **common: Any,
 ) -> None:
-    """Find the cheapest settings with which LOAD keeps an objective; LOAD is as for `ember simulate`.
+    """Find the cheapest settings that keep an objective; LOAD is as for `ember simulate`.
 
     Exit code 75: nothing that was tried keeps the objective; what comes nearest is shown.
     """
@@ -153,10 +154,8 @@ def _table(trials: Sequence[Trial]) -> str:
     from keepalive.simulation.picture import seconds
 
     base = trials[1].outcome.gpu_hours
-    lines = [
-        f"{'':<24}{'GPU-hours':>10}{'of static':>10}{'p99':>9}{'worst p99':>11}{'lost':>10}"
-        f"{'cold':>10}  objective"
-    ]
+    names = ("", "GPU-hours", "of static", "p99", "worst p99", "lost", "cold", "objective")
+    lines = ["{:<24}{:>10}{:>10}{:>9}{:>11}{:>10}{:>10}  {}".format(*names)]
     for trial in trials:
         outcome = trial.outcome
         lines.append(

@@ -40,8 +40,8 @@ def explain(best: Trial, trials: Trials) -> list[str]:
     full = service.times[choice.batch - 1]
     planned = trials.schedule(choice)
     words = {
-        "batch": f"Batches up to {choice.batch}: a full one takes {seconds(full)}, so that a replica"
-        f" can do {capacity:.1f} requests/s.",
+        "batch": f"Batches up to {choice.batch}: a full one takes {seconds(full)}, so that a"
+        f" replica can do {capacity:.1f} requests/s.",
         "metric": _metric(choice),
         "use": f"Each replica is to have {choice.use:.0%} of that, {choice.rate(service):.1f}"
         " requests/s; the rest is for chance and for the time until more are ready.",
@@ -95,7 +95,7 @@ def _others(best: Trial, trials: Trials, name: str) -> list[str]:
         if not same or choice == own:
             continue
         found.append((choice, f"{_named(choice, name)}: {_against(trial, best)}."))
-    found.sort(key=lambda each: str(getattr(each[0], name)))
+    found.sort(key=lambda each: getattr(each[0], name))
     return [text for _, text in found]
 
 

@@ -1,4 +1,4 @@
-"""What is deployed of a plan: a kustomize component for the Service, a schedule for the pre-scaler."""
+"""What is deployed of a plan: a kustomize component, and a schedule for the pre-scaler."""
 
 from __future__ import annotations
 

@@ -50,10 +50,9 @@ def draw(tried: Sequence[Trial], naive: Sequence[Trial], best: Trial, path: Path
     axes.scatter(*_points([best]), s=190, marker="*", color=INK, zorder=4, label="planned")
     axes.set_yscale("log")
     _widened(axes, [*tried, *naive])
-    for trial in naive:
-        lost = f", {trial.outcome.lost:,} lost" if trial.outcome.lost else ""
-        _note(axes, trial, f"{trial.name}{lost}", RED)
-    _note(axes, best, f"planned: {best.outcome.gpu_hours:.0f} GPU-hours", INK)
+    for near in _together(naive, axes):
+        _note(axes, near[0], "\n".join(_told(trial) for trial in near), RED)
+    _note(axes, best, f"planned: {best.outcome.gpu_hours:.0f} GPU-hours", INK, below=True)
     axes.axhline(objective, color=INK, lw=1, ls=":")
     axes.annotate(
         f"objective {seconds(objective)}",
@@ -78,7 +77,8 @@ def draw(tried: Sequence[Trial], naive: Sequence[Trial], best: Trial, path: Path
 
 
 def _parted(trials: Iterable[Trial]) -> tuple[list[Trial], list[Trial]]:
-    clean, losing = [], []
+    clean: list[Trial] = []
+    losing: list[Trial] = []
     for trial in trials:
         (losing if trial.lost > trial.objective.lost else clean).append(trial)
     return clean, losing
@@ -95,15 +95,37 @@ def _widened(axes: Any, trials: Sequence[Trial]) -> None:
     axes.set_ylim(min(latencies) * 0.7, max(latencies) * 2)
 
 
-def _note(axes: Any, trial: Trial, text: str, colour: str) -> None:
+def _told(trial: Trial) -> str:
+    lost = trial.outcome.lost
+    return f"{trial.name}, {lost:,} lost" if lost else trial.name
+
+
+def _together(trials: Sequence[Trial], axes: Any) -> list[list[Trial]]:
+    """Groups whose points lie so close that their names would cover each other."""
+    groups: list[list[Trial]] = []
+    for trial in trials:
+        at = axes.transData.transform((trial.outcome.gpu_hours, trial.worst_p99_s))
+        for group in groups:
+            first = group[0]
+            other = axes.transData.transform((first.outcome.gpu_hours, first.worst_p99_s))
+            if abs(at[1] - other[1]) < 14 and abs(at[0] - other[0]) < 160:
+                group.append(trial)
+                break
+        else:
+            groups.append([trial])
+    return groups
+
+
+def _note(axes: Any, trial: Trial, text: str, colour: str, *, below: bool = False) -> None:
     left, right = axes.get_xlim()
     late = trial.outcome.gpu_hours > left + 0.7 * (right - left)
     axes.annotate(
         text,
         (trial.outcome.gpu_hours, trial.worst_p99_s),
-        xytext=(-9 if late else 9, 6),
+        xytext=(-9 if late else 9, -8 if below else 6),
         textcoords="offset points",
         ha="right" if late else "left",
+        va="top" if below else "bottom",
         fontsize=9,
         color=colour,
     )

@@ -8,7 +8,8 @@
 4. *Proof*: the best is simulated again with other chances; if it fails once, the next best is
    taken.
 
-Better is: keeps the objective; then, costs fewer GPU-hours.
+Better is: keeps the objective; then, costs fewer GPU-hours; then, has a tail that is shorter by a
+tenth.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ _LADDERS: dict[str, tuple[Any, ...]] = {
 _ORDER = ("use", "cover", "floor", "delay_s", "batch", "metric", "window_s", "activation", "lead_s")
 _ENOUGH = 0.002
 """A step has to save that part, so that chance alone moves nothing."""
+_QUICKER = 0.9
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,11 +86,11 @@ def search(trials: Trials, bounds: Bounds, told: Callable[[Trial], None]) -> tup
         for name in _ORDER:
             for choice in neighbours(_chosen(best), name, trials, bounds):
                 if len(trials.done) >= bounds.tries:
-                    return _proven(trials)
+                    return _proven(best, trials)
                 trial = tried(choice)
                 if _better(trial, best):
                     best, moved = trial, True
-    return _proven(trials)
+    return _proven(best, trials)
 
 
 def start(trials: Trials, bounds: Bounds) -> Choice:
@@ -145,20 +147,22 @@ def _lead(trials: Trials) -> int:
 
 
 def _better(trial: Trial, best: Trial) -> bool:
-    if trial.kept and best.kept:
-        return trial.outcome.gpu_hours < best.outcome.gpu_hours * (1 - _ENOUGH)
-    return trial.order < best.order
+    if not (trial.kept and best.kept):
+        return trial.order < best.order
+    cost = trial.outcome.gpu_hours / best.outcome.gpu_hours
+    quicker = trial.worst_p99_s < best.worst_p99_s * _QUICKER
+    return cost < 1 - _ENOUGH or (cost < 1 + _ENOUGH and quicker)
 
 
-def _proven(trials: Trials) -> tuple[Trial, bool]:
+def _proven(best: Trial, trials: Trials) -> tuple[Trial, bool]:
     """The best that is kept with other chances, too; if there is none, the best."""
     ranked = sorted(trials.done.values(), key=lambda trial: trial.order)
-    for trial in ranked:
-        if not trial.kept:
-            break
-        if all(trials.choice(_chosen(trial), seed).kept for seed in range(1, _PROOFS + 1)):
+    for trial in (best, *ranked):
+        if trial.kept and all(
+            trials.choice(_chosen(trial), seed).kept for seed in range(1, _PROOFS + 1)
+        ):
             return trial, True
-    return ranked[0], False
+    return best, False
 
 
 def _chosen(trial: Trial) -> Choice:

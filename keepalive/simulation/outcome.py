@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from keepalive.simulation.serving import percentile
+from keepalive.simulation.serving import percentiles
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -82,18 +82,18 @@ class Outcome:
 
     def latency(self, part: float) -> float:
         """The percentile of all answered requests, seconds."""
-        return percentile(self.counts.sum(axis=0), part)
+        return float(percentiles(self.counts.sum(axis=0, keepdims=True), part)[0])
 
     def by_minute(self, part: float) -> NDArray[np.float64]:
         """(minutes,) the percentile of each minute, seconds."""
-        return np.array([percentile(row, part) for row in self.counts])
+        return percentiles(self.counts, part)
 
     def worst(self, part: float) -> float:
         """The highest percentile of any five minutes in a row, seconds."""
         summed = np.cumsum(self.counts, axis=0)
         summed[WORST_OVER:] -= summed[:-WORST_OVER].copy()
         rows = summed[min(WORST_OVER, len(summed)) - 1 :]
-        return max(percentile(row, part) for row in rows)
+        return float(percentiles(rows, part).max())
 
     @property
     def requests(self) -> int:

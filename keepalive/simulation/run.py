@@ -2,8 +2,8 @@
 
 A second that is like others is not always simulated again. When nothing changes, no queue is left
 from before and the replicas are at most at 80 % of what they can do, a second depends only on how
-many replicas there are and how many requests come; after `_ENOUGH` such seconds were simulated, one
-of them by chance stands for the next. `exact` turns that off.
+many replicas there are and how many requests come; after enough such seconds were simulated, one of
+them by chance stands for the next. `exact` turns that off.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 
 from keepalive.simulation.fleet import Fleet
 from keepalive.simulation.outcome import WINDOW_S, Outcome, Series
-from keepalive.simulation.serving import BINS, Line, Second
+from keepalive.simulation.serving import BINS, NOTHING, Line
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,8 +26,11 @@ if TYPE_CHECKING:
     from keepalive.simulation.fleet import Nodes
     from keepalive.simulation.scaling import Scaling
     from keepalive.simulation.service import Service
+    from keepalive.simulation.serving import Second
 
-_ENOUGH = 24
+_FEWEST = 24
+_REQUESTS = 10_000
+"""Seconds, and requests in them, that have to be simulated before they stand for others."""
 _LIKE = math.log(1.02)
 """Rates within 2 % are alike."""
 _CALM = 0.8
@@ -167,12 +170,13 @@ class _Run:
             return self._simulated(start, rate, limit)
         key = (self._scenario.service, ready, int(math.log(rate) / _LIKE))
         samples = self._memo.samples.setdefault(key, [])
-        if len(samples) < _ENOUGH:
+        enough = max(_FEWEST, math.ceil(_REQUESTS / rate))
+        if len(samples) < enough:
             second = self._simulated(start, rate, limit)
             if not (second.refused or second.late):
                 samples.append(self._sample(start + 1, second))
             return second
-        sample = samples[int(self._arrivals.integers(_ENOUGH))]
+        sample = samples[int(self._arrivals.integers(len(samples)))]
         numbers = sorted(number for _, number in line.free)
         line.free[:] = [
             (start + 1 + at, number) for at, number in zip(sample.free, numbers, strict=True)
@@ -183,7 +187,10 @@ class _Run:
         return sample.second
 
     def _simulated(self, start: int, rate: float, limit: int) -> Second:
-        came = start + np.sort(self._arrivals.random(self._arrivals.poisson(rate)))
+        count = self._arrivals.poisson(rate)
+        if not (count or self._line.inside):
+            return NOTHING
+        came = start + np.sort(self._arrivals.random(count))
         return self._line.second(start, came, limit, starting=self._fleet.starting > 0)
 
     def _sample(self, end: int, second: Second) -> _Sample:

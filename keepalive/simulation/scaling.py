@@ -103,6 +103,7 @@ class Hpa:
         self._memory = hpa.Memory()
         self._busy = 0.0
         self._served = 0
+        self._usage = 0.0
 
     def begin(self) -> int:
         """The replicas to start with when no floor asks for more."""
@@ -113,12 +114,16 @@ class Hpa:
         return self._queue * ready
 
     def decide(self, now: int, seen: Second, ready: int, wanted: int, floor: int) -> int:
-        """Decide every 15 seconds, from the average of those."""
+        """Decide every 15 seconds, from the average of the 15 seconds before the last such time.
+
+        No pipeline of metrics is faster: they are scraped, averaged and only then asked for.
+        """
         self._busy += seen.busy
         self._served += ready
         if now % hpa.SYNC_S:
             return wanted
-        usage = min(1.0, self._busy / self._served) if self._served else 0.0
+        usage = self._usage
+        self._usage = min(1.0, self._busy / self._served) if self._served else 0.0
         self._busy = self._served = 0
         observed = hpa.Observed(now, wanted, [usage] * ready, unready=max(0, wanted - ready))
         least = min(max(self._spec.least, floor), self._spec.most)

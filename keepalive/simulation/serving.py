@@ -34,18 +34,16 @@ def bins(seconds: NDArray[np.float64]) -> NDArray[np.intp]:
     return np.minimum(logs, BINS - 1).astype(np.intp)
 
 
-def percentile(counts: NDArray[np.int64], part: float) -> float:
-    """The latency below which that part of the counted requests is; seconds, 0 without any.
+def percentiles(counts: NDArray[np.int64], part: float) -> NDArray[np.float64]:
+    """(n,) the latency below which that part of each row's requests is; seconds, 0 without any.
 
     Args:
-        counts: (BINS,) requests in each bin.
+        counts: (n, BINS) requests in each bin.
         part: e.g. 0.99.
     """
-    total = np.cumsum(counts)
-    if not total[-1]:
-        return 0.0
-    at = int(np.searchsorted(total, part * total[-1]))
-    return float(_FIRST_S * math.exp((at + 0.5) * _STEP))
+    totals = np.cumsum(counts, axis=1)
+    at = (totals < part * totals[:, -1:]).sum(axis=1)
+    return np.where(totals[:, -1] > 0, _FIRST_S * np.exp((at + 0.5) * _STEP), 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +69,10 @@ class Second:
     busy: float
     bins: NDArray[np.intp]
     counts: NDArray[np.int64]
+
+
+NOTHING = Second(0, 0, 0, 0, 0.0, 0.0, np.zeros(0, np.intp), np.zeros(0, np.int64))
+"""A second in which nothing happens."""
 
 
 class Line:
