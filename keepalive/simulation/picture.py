@@ -158,8 +158,8 @@ def _latency(axes: Any, outcome: Outcome, objective_s: float | None) -> None:
 def _lost(axes: Any, lost: NDArray[np.int64]) -> None:
     minutes = np.add.reduceat(lost, np.arange(0, len(lost), 60))
     most = int(minutes.max())
-    at = (np.arange(len(minutes)) + 0.5) / 60
-    axes.bar(at, minutes, width=1 / 60, color=RED, edgecolor=RED if most else "none", lw=1)
+    edges = np.arange(len(minutes) + 1) / 60
+    axes.stairs(minutes, edges, fill=True, color=RED, lw=1 if most else 0)
     axes.set_ylabel("lost/min", color=INK)
     axes.set_ylim(0, max(1, most * 1.1))
     axes.set_yticks([0, most] if most else [])
