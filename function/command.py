@@ -26,6 +26,12 @@ COMMANDS = {
     "doctor": ("keepalive.doctor.cli:doctor", "Say what Knative would refuse of manifests."),
     "prescale": ("keepalive.cli:prescale", "Raise and lower the warm floor ahead of demand."),
     "forecast": ("keepalive.cli:forecast", "Say what demand to expect; try how well that works."),
+    "kpa": ("keepalive.kpa.command:kpa", "Show what Knative's autoscaler would do with a load."),
+    "simulate": (
+        "keepalive.simulation.command:simulate",
+        "Simulate how a service scales, and what that costs.",
+    ),
+    "plan": ("keepalive.plan.command:plan", "Find the cheapest settings that keep an objective."),
     "prefetch": ("warmup.cli:prefetch", "Bring all models into the store, proven."),
     "models": ("warmup.cli:models", "Check the manifest; list, verify or clean the store."),
 }
