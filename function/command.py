@@ -33,7 +33,7 @@ COMMANDS = {
     ),
     "plan": ("keepalive.plan.command:plan", "Find the cheapest settings that keep an objective."),
     "prefetch": ("warmup.cli:prefetch", "Bring all models into the store, proven."),
-    "models": ("warmup.cli:models", "Check the manifest; list, verify or clean the store."),
+    "models": ("function.cli.models:models", "Import, check and convert models; tend the store."),
 }
 """Each subcommand: where it is, as "module:attribute", and what `ember --help` says about it."""
 

@@ -304,7 +304,7 @@ async def test_without_a_fetch_there_is_nothing_to_fetch(make):
 
 
 async def test_a_manifest_that_lacks_a_role_is_refused_at_once(make):
-    with pytest.raises(ManifestError, match="needed is one each"):
+    with pytest.raises(ManifestError, match="no model for identity"):
         make(MODELS[:2])
     with pytest.raises(ManifestError, match="unknown family 'other'"):
         make([replace(MODELS[0], family="other"), *MODELS[1:]])
