@@ -52,9 +52,9 @@ def batch(*, file: Path, out: Path | None, force: bool) -> None:
     FILE stays as it is. The new graph runs batches of 2 and 3, and must give what FILE gives for
     each item by itself. Otherwise nothing is written, and Ember runs FILE item by item.
     """
-    with _needing_onnx():
+    with needing_onnx():
         from function.weights import batches
-    out = _place(out or file.with_suffix(".batch.onnx"), force=force)
+    out = place(out or file.with_suffix(".batch.onnx"), force=force)
     for line in batches.make(file, out):
         click.echo(f"  {line}")
     click.echo(f"{out}: batches give what single items give")
@@ -95,9 +95,9 @@ def fp16(
 
     That is half the bytes, and faster on a GPU; on a CPU it is slower. FILE stays as it is.
     """
-    with _needing_onnx():
+    with needing_onnx():
         from function.weights import half
-    out = _place(out or file.with_suffix(".fp16.onnx"), force=force)
+    out = place(out or file.with_suffix(".fp16.onnx"), force=force)
     inputs = half.read_inputs(golden)
     found = half.make(file, out, inputs=inputs, least=least, keep=keep, outside=half_inputs)
     sizes = " instead of ".join(f"{path.stat().st_size / 1e6:,.1f} MB" for path in (out, file))
@@ -138,6 +138,8 @@ def _values(values: Sequence[Value]) -> list[dict[str, Any]]:
 
 def _lines(facts: dict[str, Any]) -> Iterator[str]:
     """The facts for people."""
+    from function.weights.licences import LICENCES
+
     several = " or ".join(dict.fromkeys(facts["candidates"]))
     unknown = f"{several}: its name does not say which" if several else "unknown"
     family = f"{facts['family']}, for {facts['role']}" if facts["family"] else unknown
@@ -154,25 +156,28 @@ def _lines(facts: dict[str, Any]) -> Iterator[str]:
     yield _line("opset", f"{facts['opset']}, made by {facts['producer'] or 'somebody'}")
     for key, value in facts["metadata"].items():
         yield _line("metadata", f"{key}: {value}")
-    if facts["licence"]:
-        note = f"; {facts['note']}" if facts["note"] else ""
-        yield _line(
-            "licence", f"of the published weights: {facts['licence']}, {facts['vendor']}{note}"
-        )
+    if facts["family"]:
+        yield _line("licence", f"of the published weights: {LICENCES[facts['family']]}")
 
 
 def _line(name: str, value: str) -> str:
     return f"{name:10}{value}"
 
 
-def _place(out: Path, *, force: bool) -> Path:
+def place(out: Path, *, force: bool) -> Path:
+    """A file that may be written.
+
+    Raises:
+        Failure: it is there, and nobody said that it may go.
+    """
     if out.exists() and not force:
         raise Failure(f"{out} is there already; --force overwrites it.", Exit.CANNOT_WRITE)
     return out
 
 
 @contextmanager
-def _needing_onnx() -> Iterator[None]:
+def needing_onnx() -> Iterator[None]:
+    """Say what to install when the body imports what is not there."""
     try:
         yield
     except ModuleNotFoundError as error:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from function.cli.failure import Failure
-from function.cli.graphs import batch, fp16, inspect
+from function.cli.graphs import batch, fp16, inspect, needing_onnx, place
 from function.exits import Exit
 from warmup import cli
 
@@ -27,6 +28,7 @@ _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 @click.option("--pick", "picks", multiple=True, metavar="NAME", help="This file for its role.")
 @click.option("-o", "--output", "out", default="models.toml", type=click.Path(path_type=Path))
 @click.option("--accept-licence", is_flag=True, help="You have read them, and they allow it.")
+@click.option("--batch", "batched", is_flag=True, help="Make graphs for one item take batches.")
 @click.option("--store", "to_store", is_flag=True, help="Bring the files into the store as well.")
 @click.option("--force", is_flag=True, help="Overwrite what is there.")
 @click.pass_obj
@@ -38,6 +40,7 @@ def import_(
     picks: tuple[str, ...],
     out: Path,
     accept_licence: bool,
+    batched: bool,
     to_store: bool,
     force: bool,
 ) -> None:
@@ -45,7 +48,8 @@ def import_(
 
     Files stay where they are. Families are recognised by the shapes of graphs, and of several files
     for one role the first is taken; --pick NAME takes another, which can be said for each role.
-    What is needed and was not found comes from the embedded set.
+    What is needed and was not found comes from the embedded set. With --batch, `ember models batch`
+    writes other graphs beside the manifest where these are of use.
     """
     from function.weights import collection
 
@@ -63,6 +67,8 @@ def import_(
             " Read them; --accept-licence says that they allow what you do.",
             Exit.CONFIG,
         )
+    if batched:
+        choice = _batched(choice, out.parent, force=force)
     text = collection.entries(choice, out.parent, store=to_store)
     models = collection.write(text, out)
     click.echo(f"{out}: {len(models)} models")
@@ -79,6 +85,29 @@ models = click.Group(
     commands=[*cli.models.commands.values(), import_, inspect, batch, fp16],
     help=cli.models.help,
 )
+
+
+def _batched(choice: Choice, folder: Path, *, force: bool) -> Choice:
+    """The choice with graphs that take batches, for those families that are run in batches."""
+    from function.faces.models import FAMILIES
+    from function.runtime import onnxfile
+    from function.weights.proof import UnprovenError
+
+    with needing_onnx():
+        from function.weights import batches
+    chosen = []
+    for each in choice.chosen:
+        path = each.path
+        sizes = FAMILIES[each.role, each.family].buckets
+        if sizes[-1] > 1 and onnxfile.read(path).items is not None:
+            out = place((folder / path.name).with_suffix(".batch.onnx"), force=force)
+            try:
+                batches.make(path, out)
+                path = out.absolute()
+            except UnprovenError as error:
+                click.echo(f"not batched: {error}", err=True)
+        chosen.append(replace(each, path=path))
+    return replace(choice, chosen=tuple(chosen))
 
 
 def _show(choice: Choice, unknown: Sequence[str]) -> None:

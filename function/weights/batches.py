@@ -16,7 +16,7 @@ from onnx import helper, numpy_helper
 
 from function.runtime import onnxfile
 from function.weights import proof
-from function.weights.change import changed, loaded
+from function.weights.change import SMALL, changed, kinds, loaded
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
 AXIS = "N"
 """The name of the axis that is free afterwards."""
-
-_SMALL = 4096  # bytes of a constant that may be a shape; shapes are inferred without larger ones
 
 
 def make(source: Path, out: Path) -> list[str]:
@@ -69,7 +67,7 @@ def rewrite(model: onnx.ModelProto) -> list[str]:
     """
     graph = model.graph
     done: list[str] = []
-    shapes = inferred(model)
+    shapes = _shapes(model)
     constants = _constants(graph)
     reached = {each.name for each in graph.input} - {each.name for each in graph.initializer}
     for node in list(graph.node):
@@ -95,35 +93,18 @@ def rewrite(model: onnx.ModelProto) -> list[str]:
     for each in (*graph.input, *graph.output):
         done += [f"{each.name}: {AXIS} items"] if each.name in reached and _free(each) else []
     del graph.value_info[:]
-    _declare(graph, inferred(model))
+    _declare(graph, _shapes(model))
     return done
 
 
-def inferred(model: onnx.ModelProto) -> Shapes:
-    """The shapes of all values, as far as they are known; weights are left out of it."""
-    graph = model.graph
-    bare = onnx.ModelProto(ir_version=model.ir_version, opset_import=model.opset_import)
-    bare.graph.name = graph.name
-    bare.graph.node.extend(graph.node)
-    bare.graph.input.extend(graph.input)
-    for each in graph.initializer:
-        if each.ByteSize() <= _SMALL:
-            bare.graph.initializer.append(each)
-        else:
-            value = helper.make_tensor_value_info(each.name, each.data_type, each.dims)
-            bare.graph.input.append(value)
-    for each in graph.output:
-        value = bare.graph.output.add(name=each.name)
-        value.type.tensor_type.elem_type = each.type.tensor_type.elem_type
-    found = onnx.shape_inference.infer_shapes(bare, data_prop=True).graph
+def _shapes(model: onnx.ModelProto) -> Shapes:
+    """The shapes of all values, as far as they are known."""
     shapes: Shapes = defaultdict(lambda: None)
-    for value in (*found.input, *found.value_info, *found.output):
-        kind = value.type.tensor_type
+    for name, kind in kinds(model).items():
         if kind.HasField("shape"):
-            dims = kind.shape.dim
-            shapes[value.name] = [
+            shapes[name] = [
                 each.dim_value if each.HasField("dim_value") else each.dim_param or None
-                for each in dims
+                for each in kind.shape.dim
             ]
     return shapes
 
@@ -137,7 +118,7 @@ def _constants(graph: onnx.GraphProto) -> dict[str, list[float]]:
     return {
         name: numpy_helper.to_array(each).ravel().tolist()
         for name, each in tensors.items()
-        if each.ByteSize() <= _SMALL
+        if each.ByteSize() <= SMALL
     }
 
 

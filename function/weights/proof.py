@@ -56,14 +56,13 @@ def batched(graph: Graph, single: Path, batch: Path) -> None:
     Raises:
         UnprovenError: it does not, or cannot run.
     """
-    one, many = (OnnxEngine(path, usable_cpus()) for path in (single, batch))
+    one, many = _engine(single), _engine(batch)
     for size in SIZES:
         inputs = feed(graph, size, seed=size)
         try:
             together = many.run(*inputs.values())
         except Exception as error:
-            reason = str(error).splitlines()[0]
-            raise UnprovenError(f"a batch of {size} cannot be run: {reason}") from None
+            raise UnprovenError(f"a batch of {size} cannot be run: {_first(error)}") from None
         for n in range(size):
             alone = one.run(
                 *(rows[n : n + 1] if rows.ndim > 1 else rows for rows in inputs.values())
@@ -75,14 +74,17 @@ def batched(graph: Graph, single: Path, batch: Path) -> None:
 def alike(graph: Graph, right: Path, other: Path, inputs: Feed) -> float:
     """The least cosine between the outputs of two graphs for the same inputs.
 
+    Both run as they are written: optimising takes casts away that round.
+
     Raises:
-        UnprovenError: one of the outputs of the other is not finite, or has another shape.
+        UnprovenError: one of the outputs of the other is not finite or has another shape, or one of
+            the graphs cannot be loaded.
     """
     runs = []
     for path in (right, other):
         kinds = {each.name: each.kind for each in onnxfile.read(path).inputs}
         arrays = (array.astype(kinds[name]) for name, array in inputs.items())
-        runs.append(OnnxEngine(path, usable_cpus()).run(*arrays))
+        runs.append(_engine(path, optimise=False).run(*arrays))
     least = 1.0
     for value, theirs, ours in zip(graph.outputs, *runs, strict=True):
         if ours.shape != theirs.shape:
@@ -92,6 +94,18 @@ def alike(graph: Graph, right: Path, other: Path, inputs: Feed) -> float:
         found = cosine(np.asarray(ours, np.float32), np.asarray(theirs, np.float32))
         least = min(least, 1.0 if math.isnan(found) and not theirs.any() else found)
     return least
+
+
+def _engine(path: Path, *, optimise: bool = True) -> OnnxEngine:
+    try:
+        return OnnxEngine(path, usable_cpus(), optimise=optimise)
+    except Exception as error:
+        raise UnprovenError(f"{path.name} cannot be loaded: {_first(error)}") from None
+
+
+def _first(error: Exception) -> str:
+    """The first line of what the runtime says."""
+    return next(iter(str(error).splitlines()), type(error).__name__)
 
 
 def _same(name: str, size: int, ours: NDArray[Any], right: NDArray[Any], n: int) -> None:
