@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from aiohttp import hdrs, web
 
@@ -22,7 +22,7 @@ from function.images.formats import FORMATS
 from function.orders import SwapOrder
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection
 
     from aiohttp.web import Request, Response
 

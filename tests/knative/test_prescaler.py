@@ -35,7 +35,7 @@ def made(tmp_path_factory):
     mine = folder / "overlays" / "mine"
     mine.mkdir()
     (mine / "kustomization.yaml").write_text(yaml.safe_dump(OVERLAY))
-    return Manifests(render(mine), rendered("overlays/dev").flags)
+    return Manifests(render(mine), rendered("overlays/dev").platform)
 
 
 def spec(made):
