@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from function.faces.signatures import PROJECTION
 from function.runtime import onnxfile
 from warmup.failures import ManifestError
 
@@ -18,21 +19,19 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-SHAPE = (512, 512)
-
 
 def read(path: Path) -> NDArray[np.float32]:
     """The projection, float32 [512, 512]: row vectors are multiplied from the left.
 
     Args:
-        path: the graph of an inswapper, of which nothing else is read than headers.
+        path: the graph of an inswapper.
 
     Raises:
-        DamagedError: the file cannot be read.
-        ManifestError: it has no such matrix, or several.
+        ManifestError: the file has no such matrix, or several.
+        DamagedError: it is no graph that can be read.
     """
     graph = onnxfile.read(path)
-    found = [each for each in graph.tensors if each.dims == SHAPE]
+    found = [each for each in graph.tensors if each.dims == PROJECTION]
     if len(found) > 1:
         found = [each for each in found if each.name not in graph.used]
     if len(found) != 1:
@@ -41,4 +40,4 @@ def read(path: Path) -> NDArray[np.float32]:
             " projection of identities should be one: take the file as it was published, as some"
             " tools remove such weights"
         )
-    return found[0].values().astype(np.float32)
+    return onnxfile.values(graph, found[0]).astype(np.float32)
