@@ -43,11 +43,18 @@ run: install ## serve on http://localhost:8080, with a page to try it; or PORT=9
 
 # --- checks -------------------------------------------------------------------------------------
 
+# Files of tests are shared by so many processes; each takes up to 3 GB.
+WORKERS ?= 2
+PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup --no-loadscope-reorder
+
 test: $(VENV)/.dev services lint ## lint, types, import arrows and the whole test suite
-	$(BIN)/python -m pytest --cov --cov-report=term:skip-covered
+	$(PYTEST)
 
 test-fast: $(VENV)/.dev ## the tests without the slow suites
-	$(BIN)/python -m pytest -m "not slow"
+	$(PYTEST) -m "not slow"
+
+coverage: $(VENV)/.dev services ## which lines the whole test suite runs
+	$(BIN)/python -m pytest --cov --cov-report=term:skip-covered
 
 lint: $(VENV)/.dev ## ruff, mypy --strict, import arrows, generated docs up to date
 	$(BIN)/ruff check
