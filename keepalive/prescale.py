@@ -77,13 +77,15 @@ class Seen:
         model: the model layer.
         node: the node layer.
         forecast: what is to come; None when data are too thin.
-        blind: why nothing is known, if it is not.
+        blind: why nothing is known of the replicas, if it is not.
+        unforeseen: why the forecast could not be had; not why there is none.
     """
 
     model: Model | None = None
     node: Node | None = None
     forecast: Forecast | None = None
     blind: str | None = None
+    unforeseen: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +204,7 @@ class Prescaler:
             for share in others
             if (floor := share.wanted(decision.floor)) is not None
         ]
-        changes, complaints = [], [seen.blind] if seen.blind else []
+        changes, complaints = [], [told for told in (seen.blind, seen.unforeseen) if told]
         for each, floor, why in plan:
             if floor == each.floor or each.held is not None:
                 continue
@@ -226,20 +228,23 @@ def look(now: datetime, wanted: Wanted, schedule: Schedule) -> Seen:
     """What there is and what is to come; a Prometheus that does not answer is no reason to stop."""
     if (prometheus := wanted.prometheus) is None:
         return Seen()
+    forecast = blind = unforeseen = None
     try:
         model = signals.model(prometheus, wanted.matchers)
         node = signals.node(prometheus, wanted.node_matchers)
-        forecast = forecaster(now, prometheus, wanted.matchers, schedule).forecast(now)
     except Failure as failure:
         return Seen(blind=str(failure))
+    try:
+        forecast = forecaster(now, prometheus, wanted.matchers, schedule).forecast(now)
+    except Failure as failure:
+        unforeseen = f"There is no forecast. {failure}"
     if model is None:
         matchers = f" with {wanted.matchers}" if wanted.matchers else ""
         blind = (
             f"Prometheus at {prometheus.url} knows no replica{matchers}: see that it scrapes the"
             " pods, and use --selector."
         )
-        return Seen(None, node, forecast, blind)
-    return Seen(model, node, forecast)
+    return Seen(model, node, forecast, blind, unforeseen)
 
 
 def forecaster(

@@ -343,6 +343,19 @@ class TestSeen:
             once(cluster, gone, now=NOON.replace(hour=20) + timedelta(minutes=minute))
         assert floor(ember) == 4
 
+    def test_a_forecast_that_cannot_be_had_hides_no_replicas(
+        self, connect, ember, needs, tmp_path, free_port
+    ):
+        """A Prometheus that may look at few samples only answers all but the long query."""
+        metrics = text(recorded(**replicas(busy=(4, 2, 18, 0.5))), demand(2))
+        little = "--query.max-samples=2000"
+        with prometheus(needs, tmp_path, free_port, metrics, little) as url:
+            wanted = Wanted(prometheus=Prometheus(url))
+            done = once(connect(), wanted, now=datetime.now(UTC))
+        assert done.decision.need == 6
+        (complaint,) = done.complaints
+        assert complaint.startswith("There is no forecast. Prometheus cannot answer sum(rate(")
+
     def test_replicas_that_nobody_scrapes_are_told(self, connect, ember, url):
         done = once(connect(), seen(url, "nowhere"))
         assert 'knows no replica with namespace="nowhere"' in done.complaints[0]
