@@ -216,6 +216,12 @@ class Prescaler:
     def _read(self) -> tuple[Target, tuple[Share, ...], Target | None]:
         """What has the floor, what beside it has one, and who gives way."""
         if self.wanted.hpa:
+            if self.schedule.pools or self.schedule.batch:
+                raise Failure(
+                    "[[pool]] and [batch] of the schedule are for a Knative Service: with --hpa,"
+                    " leave them out.",
+                    Exit.CONFIG,
+                )
             return hpa.scaler(self.cluster, self.wanted.hpa), (), None
         found = knative.revisions(self.cluster, self.wanted.service, self.schedule.pools)
         batch = None

@@ -8,6 +8,7 @@ import signal
 import socket
 import threading
 import time
+from contextlib import suppress
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -176,12 +177,10 @@ def _watch(
         except Failure as failure:
             click.echo(f"Error: {failure}", err=True)
         stop.wait(every)
-    try:
+    with suppress(Taken, Failure):  # else it ends by itself
         now = datetime.now(UTC)
         lease = Lease.take(cluster, wanted.lease, holder, timedelta(seconds=lease_s), now)
         lease.renew(lease.memory or "", now, release=True)
-    except Taken:
-        return  # it is another's, who need not wait for us
 
 
 def _holder() -> str:

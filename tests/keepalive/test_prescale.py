@@ -180,6 +180,12 @@ class TestRounds:
         with pytest.raises(Failure, match=r"does not reckon in requests at once.*--per-replica"):
             once(connect(), Wanted(hpa="swap"))
 
+    @pytest.mark.parametrize("more", [BATCH, CANARY])
+    def test_what_a_deployment_cannot_have_is_refused(self, connect, kube, more):
+        kube.create(SCALERS, "swap", {"spec": {"minReplicas": 1, "maxReplicas": 3}})
+        with pytest.raises(Failure, match="are for a Knative Service: with --hpa, leave them out"):
+            once(connect(), Wanted(hpa="swap", per_replica=3), SCHEDULE + more)
+
     def test_a_floor_that_the_budget_cannot_have_is_refused(self, connect, kube):
         kube.create(SERVICES, "ember", service(gpus=2))
         tight = SCHEDULE.replace("max_floor = 20", "max_floor = 20\ngpu_hours_per_day = 40")
@@ -475,6 +481,14 @@ class TestCommand:
         assert run("--dry-run", "--watch").exit_code == 2
         assert run("--prometheus=x").exit_code == 78
         assert run("--prometheus-header=secret").exit_code == 2
+
+    def test_ember_passes_words_and_exit_codes_on(self, tmp_path, free_port):
+        words = ("prescale", *given(tmp_path), f"--prometheus=:{free_port}")
+        done = subprocess.run(
+            [sys.executable, "-m", "function", *words], capture_output=True, text=True, check=False
+        )
+        assert (done.returncode, done.stdout) == (78, "")
+        assert done.stderr.startswith("Error: ':")
 
     def test_without_rights_it_says_which(self, run, ember):
         ember.roles["other"] = []
