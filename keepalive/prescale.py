@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from keepalive import signals
@@ -18,7 +17,7 @@ from keepalive.cluster.client import Conflict, Missing
 from keepalive.cluster.lease import Taken, peek
 from keepalive.decide import Samples, Spec, decide
 from keepalive.failure import Exit, Failure
-from keepalive.forecast import STEP, WEEKS, Forecaster
+from keepalive.forecast import HISTORY_WEEKS, Forecaster
 from keepalive.remember import dump, load
 
 if TYPE_CHECKING:
@@ -241,7 +240,9 @@ def look(now: datetime, wanted: Wanted, schedule: Schedule) -> Seen:
     except Failure as failure:
         return Seen(blind=str(failure))
     try:
-        forecast = forecaster(now, prometheus, wanted.matchers, schedule).forecast(now)
+        points = signals.history(prometheus, wanted.matchers, now, HISTORY_WEEKS)
+        known = Forecaster(points, schedule.timezone, schedule.lead, schedule.events)
+        forecast = known.forecast(now)
     except Failure as failure:
         unforeseen = f"There is no forecast. {failure}"
     if model is None:
@@ -251,20 +252,6 @@ def look(now: datetime, wanted: Wanted, schedule: Schedule) -> Seen:
             " pods, and use --selector."
         )
     return Seen(model, node, forecast, blind, unforeseen)
-
-
-def forecaster(
-    now: datetime, prometheus: Prometheus, matchers: str, schedule: Schedule, *, weeks: int = WEEKS
-) -> Forecaster:
-    """A forecaster with all that Prometheus knows of that many weeks, and one for the band.
-
-    Raises:
-        Failure: Prometheus does not answer.
-    """
-    end = now - timedelta(seconds=now.timestamp() % STEP.total_seconds())
-    begin = end - timedelta(days=7 * (weeks + 1), hours=2)
-    points = prometheus.points(signals.demand(matchers), begin, end, STEP)
-    return Forecaster(points, schedule.timezone, schedule.lead, schedule.events)
 
 
 def _spec(wanted: Wanted, schedule: Schedule, main: Target, batch: Target | None) -> Spec:
