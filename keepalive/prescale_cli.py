@@ -125,11 +125,12 @@ def prescale(
                 _publish(done, wanted, push, metrics_file)
             return Exit.AGAIN if done.complaints else 0
 
+        schedule = schedule_file.read(schedule_path)
         with Cluster.connect(namespace) as cluster:
             if watch:
                 _watch(cluster, wanted, schedule_path, every, tell)
                 return
-            prescaler = Prescaler(cluster, wanted, schedule_file.read(schedule_path))
+            prescaler = Prescaler(cluster, wanted, schedule)
             if dry_run:
                 context.exit(tell(prescaler.rehearse(datetime.now(UTC))))
             context.exit(_once(prescaler, _holder(), _LEASE_S, tell, last=True))
@@ -162,7 +163,7 @@ def _watch(
     every: float,
     tell: Callable[[Round], int],
 ) -> None:
-    """Rounds until a signal; one that fails is told, and the next one may do better."""
+    """Rounds until a signal, each with the schedule as it is then; one that fails is told."""
     from keepalive.cluster.lease import Lease, Taken
     from keepalive.prescale import Prescaler
 

@@ -113,8 +113,12 @@ def _batch(table: _Table) -> Batch | None:
 
 
 def _check_cron(expression: str, place: str) -> None:
-    from cronsim import CronSim, CronSimError
-
+    try:
+        from cronsim import CronSim, CronSimError
+    except ModuleNotFoundError as error:
+        raise Failure(
+            f"Schedules need {error.name}: pip install 'ember-function[k8s]'", Exit.UNAVAILABLE
+        ) from None
     try:
         next(CronSim(expression, datetime(2024, 1, 1, tzinfo=UTC)))
     except CronSimError as error:

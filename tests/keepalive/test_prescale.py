@@ -497,8 +497,8 @@ class TestCommand:
         assert "Not allowed to get leases.coordination.k8s.io" in done.stderr
 
     def test_watching_goes_on_until_it_is_told_to_stop(self, ember, tmp_path):
-        """A broken schedule is told and outlived; the Lease is let go at the end."""
-        words = given(tmp_path, "floor = x")
+        """A schedule that breaks is told and outlived; the Lease is let go at the end."""
+        words = given(tmp_path)
         config = {**os.environ, "KUBECONFIG": str(ember.config(tmp_path))}
         with subprocess.Popen(
             [sys.executable, "-m", "keepalive", "prescale", *words, "--watch", "--every=5"],
@@ -507,9 +507,9 @@ class TestCommand:
             stderr=subprocess.PIPE,
             text=True,
         ) as process:
-            assert "is wrong: Invalid value" in process.stderr.readline()
-            given(tmp_path)
             assert "the floor changes from 1 to 4" in process.stdout.readline()
+            given(tmp_path, "floor = x")
+            assert "is wrong: Invalid value" in process.stderr.readline()
             held = ember.get(LEASES, "ember-prescale-ember")["spec"]
             process.send_signal(signal.SIGTERM)
             assert process.wait(30) == 0

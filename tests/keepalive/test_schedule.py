@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
@@ -326,3 +327,9 @@ def test_a_file_is_named_with_what_is_wrong(tmp_path):
         read(path)
     path.write_text(HEAD)
     assert read(path) == parse(HEAD)
+
+
+def test_what_an_extra_brings_is_named_when_it_is_missing(monkeypatch):
+    monkeypatch.setitem(sys.modules, "cronsim", None)
+    with pytest.raises(Failure, match=r"need cronsim: pip install 'ember-function\[k8s\]'"):
+        parse(HEAD + WEEKDAYS)
