@@ -15,8 +15,11 @@ from keepalive import swap as swapping
 from keepalive.check import Check, Outcome, check
 from keepalive.failure import Exit
 from keepalive.forecast_cli import forecast
+from keepalive.kpa.command import kpa
+from keepalive.plan.command import plan
 from keepalive.prescale_cli import prescale
 from keepalive.publish import publish
+from keepalive.simulation.command import simulate
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -139,5 +142,7 @@ def _line(found: Check) -> str:
 
 
 commands = click.Group(
-    "keepalive", commands=[ping, prescale, forecast], help="What keeps replicas warm."
+    "keepalive",
+    commands=[ping, prescale, forecast, kpa, simulate, plan],
+    help="What keeps replicas warm.",
 )

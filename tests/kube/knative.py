@@ -33,6 +33,7 @@ class Knative:
     Attributes:
         rolled: revisions whose pods were replaced, in order.
         starting: whether new revisions wait for `become_ready`.
+        address: of every Service, and of everything that has a tag.
     """
 
     def __init__(self, objects: Objects, version: str) -> None:
@@ -40,6 +41,7 @@ class Knative:
         self._keeps_pods = tuple(map(int, version.split(".")[:2])) >= (1, 21)
         self.rolled: list[str] = []
         self.starting = False
+        self.address = "http://ember.ember.example.com"
         objects.kinds |= {
             (GROUP, "services"): Kind("v1", "Service", self._admit_service, self._settle_service),
             (GROUP, "revisions"): Kind(
@@ -50,11 +52,13 @@ class Knative:
             ),
         }
 
-    def become_ready(self, namespace: str, name: str) -> None:
-        """A revision has as many replicas as it has to start with."""
+    def become_ready(self, namespace: str, name: str, *, failed: str | None = None) -> None:
+        """A revision has as many replicas as it has to start with, or never will."""
         with self._objects.lock:
             revision = self._objects.get(Key(GROUP, "revisions", namespace, name))
-            revision["status"] = {"conditions": [{"type": "Ready", "status": "True"}]}
+            ready = {"type": "Ready", "status": "False" if failed else "True"}
+            told = {"reason": "ContainerMissing", "message": failed} if failed else {}
+            revision["status"] = {"conditions": [{**ready, **told}]}
             self._objects.keep(Key(GROUP, "revisions", namespace, name), revision)
             service = revision["metadata"]["labels"][f"{GROUP}/service"]
             self._route(Key(GROUP, "services", namespace, service))
@@ -97,8 +101,11 @@ class Knative:
             status["latestReadyRevisionName"] = latest
         if ready := status.get("latestReadyRevisionName"):
             wanted = service["spec"].get("traffic") or [{"latestRevision": True, "percent": 100}]
+            status["url"] = self.address
             status["traffic"] = [
-                {**each, "revisionName": each.get("revisionName", ready)} for each in wanted
+                {**each, "revisionName": each.get("revisionName", ready)}
+                | ({"url": self.address} if "tag" in each else {})
+                for each in wanted
             ]
         done = latest == status.get("latestReadyRevisionName")
         status["conditions"] = [{"type": "Ready", "status": "True" if done else "Unknown"}]
