@@ -130,14 +130,11 @@ class Engines:
         """The models in their roles; heavy to import."""
         return models.build(list(self._models.values()), self.slots)
 
-    def shapes(self, role: str) -> list[tuple[int, ...]]:
-        """Each shape of a model that a warm-up has to run."""
+    def shapes(self, role: str) -> list[tuple[tuple[int, ...], ...]]:
+        """The shapes of a model's inputs, for each batch that a warm-up has to run."""
         model = self._models[role]
-        return [
-            (size, *shape[1:])
-            for shape in models.FAMILIES[role, model.family].shapes
-            for size in models.buckets(model)
-        ]
+        items = models.FAMILIES[role, model.family].items
+        return [tuple((size, *item) for item in items) for size in models.buckets(model)]
 
     @property
     def largest(self) -> int:
@@ -277,9 +274,9 @@ class Engines:
         wide = partial(open_engine, threads=cpus)
         if plan := kept.load():
             return engine if plan.threads == 1 else wide(), plan.runs, plan.size
-        shape = models.FAMILIES[model.role, model.family].shapes[0][1:]
+        items = models.FAMILIES[model.role, model.family].items
         with self._tuning, self._timeline.span(f"tune {model.role}"):
-            plan, engine = tuning.measure(engine, wide, shape, sizes, cpus=cpus)
+            plan, engine = tuning.measure(engine, wide, items, sizes, cpus=cpus)
         log.info("tuned", extra={"role": model.role} | asdict(plan))
         kept.save(plan)
         return engine, plan.runs, plan.size

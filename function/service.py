@@ -224,9 +224,9 @@ class Service:
         """Run every shape of one model for the first time."""
         from function.runtime.sanity import attempt
 
-        for shape in self.engines.shapes(role):
-            with self.timeline.span(f"warm {role} {'×'.join(map(str, shape))}"):
-                await self._workers.run(attempt, role, engine, shape)
+        for shapes in self.engines.shapes(role):
+            with self.timeline.span(f"warm {role} {'×'.join(map(str, shapes[0]))}"):
+                await self._workers.run(attempt, role, engine, shapes)
 
     @asynccontextmanager
     async def _place(self, trace: Trace, roles: Collection[str]) -> AsyncIterator[Work]:

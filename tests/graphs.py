@@ -44,3 +44,28 @@ def dense(path: Path, *sizes: int, batch: int | str = "N", seed: int = 0) -> Pat
 def rows(count: int, width: int, seed: int = 0) -> NDArray[np.float32]:
     """Random whole numbers from 0 to 3 as float32 [count, width]."""
     return np.random.default_rng(seed).integers(0, 4, (count, width)).astype(np.float32)
+
+
+def joined(path: Path, width: int, batch: int | str = "N") -> Path:
+    """A model of two inputs, whose outputs are `left * right` and `left - right`.
+
+    Args:
+        path: where to write it.
+        width: values in a row.
+        batch: the first axis, a number or a name.
+    """
+    shape = [batch, width]
+    inputs = [
+        helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name in ("left", "right")
+    ]
+    outputs = [
+        helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name in ("mul", "sub")
+    ]
+    nodes = [
+        helper.make_node("Mul", ["left", "right"], ["mul"]),
+        helper.make_node("Sub", ["left", "right"], ["sub"]),
+    ]
+    graph = helper.make_graph(nodes, "joined", inputs, outputs)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    onnx.save(model, path)
+    return path

@@ -34,12 +34,15 @@ class Family:
 
     Attributes:
         stage: makes the stage from an engine.
-        shapes: the inputs, float32, that a warm-up has to run. On the CPU what counts is the memory
-            that the largest one takes: a smaller one that was never run costs no more than usual.
+        items: the shape of one item, float32, for each input.
+        inputs: the names of the inputs in that order, where there are several.
+        buckets: the batch sizes to warm, unless the manifest names others.
     """
 
     stage: Callable[[Engine], object]
-    shapes: tuple[tuple[int, ...], ...]
+    items: tuple[tuple[int, ...], ...]
+    inputs: tuple[str, ...] = ()
+    buckets: tuple[int, ...] = (1,)
 
 
 def _centerface(engine: Engine) -> Search:
@@ -62,9 +65,9 @@ def _identity(engine: Engine) -> Identity:
 
 
 FAMILIES: dict[tuple[str, str], Family] = {
-    ("detect", "centerface"): Family(_centerface, shapes=((1, 3, 640, 640),)),
-    ("landmarks", "face_mesh_468"): Family(_face_mesh, shapes=((1, 192, 192, 3),)),
-    ("identity", "face_identity_128"): Family(_identity, shapes=((1, 150, 150, 3),)),
+    ("detect", "centerface"): Family(_centerface, items=((3, 640, 640),)),
+    ("landmarks", "face_mesh_468"): Family(_face_mesh, items=((192, 192, 3),)),
+    ("identity", "face_identity_128"): Family(_identity, items=((150, 150, 3),)),
 }
 
 
@@ -108,8 +111,7 @@ def check(manifest: Sequence[Model]) -> None:
 
 def buckets(model: Model) -> tuple[int, ...]:
     """The batch sizes of a model, rising: its own, else those of its family."""
-    shapes = FAMILIES[model.role, model.family].shapes
-    return model.buckets or tuple(sorted({shape[0] for shape in shapes}))
+    return model.buckets or FAMILIES[model.role, model.family].buckets
 
 
 def build(manifest: Sequence[Model], engines: Mapping[str, Engine]) -> Models:
@@ -149,10 +151,11 @@ def open_engine(
     from function.runtime.backends.onnx import OnnxEngine
     from function.runtime.backends.optimised import Optimised
 
+    inputs = FAMILIES[model.role, model.family].inputs
     if store and backends[0] == "cpu":
         kept = Optimised.of(store, model.file.sha256)
-        return kept.load(threads) or kept.make(model.path, threads)
-    engine = OnnxEngine(model.path, threads, backends)
+        return kept.load(threads, inputs) or kept.make(model.path, threads, inputs)
+    engine = OnnxEngine(model.path, threads, backends, inputs=inputs)
     if engine.provider != (wanted := PROVIDERS[backends[0]]):
         said = f"{model.role} runs on {engine.provider}, not on {wanted}"
         if not allow_degraded:

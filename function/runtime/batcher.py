@@ -43,7 +43,7 @@ class _Member:
     """One caller's rows, and what became of them.
 
     Attributes:
-        rows: the input.
+        inputs: an array for each input of the model.
         wake: notified when the member is settled or called, or is to see when a batch is due.
         called: whether its thread was given a run, and has to choose a batch for it.
         results: the outputs by the first of the rows that they are for.
@@ -51,11 +51,11 @@ class _Member:
         error: why there will be none.
     """
 
-    def __init__(self, rows: Rows, lock: threading.Lock) -> None:
-        self.rows, self.wake = rows, threading.Condition(lock)
+    def __init__(self, inputs: tuple[Rows, ...], lock: threading.Lock) -> None:
+        self.inputs, self.wake = inputs, threading.Condition(lock)
         self.called = False
         self.results: dict[int, list[Rows]] = {}
-        self.missing = len(rows)
+        self.missing = len(inputs[0])
         self.error: BaseException | None = None
 
     @property
@@ -130,7 +130,7 @@ class Batcher:
         """The most rows of a batch at present."""
         return self._buckets.up_to(self._limit).largest
 
-    def run(self, batch: Rows) -> list[Rows]:
+    def run(self, *inputs: Rows) -> list[Rows]:
         """See `Engine.run`; rows of other callers may run with these.
 
         Raises:
@@ -138,8 +138,8 @@ class Batcher:
             WrongResultError: what comes out for these rows is not finite.
         """
         self._gate.give_way()
-        member = _Member(batch, self._lock)
-        ticket = Ticket(member, whose(), len(batch), batch.shape[1:])
+        member = _Member(inputs, self._lock)
+        ticket = Ticket(member, whose(), len(inputs[0]), tuple(each.shape[1:] for each in inputs))
         if self._runs is None:
             self._alone(ticket)
         else:
@@ -305,13 +305,16 @@ class Batcher:
         """Run some rows as one batch, and learn what that costs."""
         rows = _count(parts)
         size = self._buckets.padded(rows)
-        slices = [ticket.item.rows[start:stop] for ticket, start, stop in parts]
-        if size > rows:
-            slices.append(np.zeros((size - rows, *slices[0].shape[1:]), slices[0].dtype))
-        batch = slices[0] if len(slices) == 1 else np.concatenate(slices)
+        batch = [
+            _joined(
+                [each[part.start : part.stop] for each, part in zip(column, parts, strict=True)],
+                size,
+            )
+            for column in zip(*(part.ticket.item.inputs for part in parts), strict=True)
+        ]
         with self._gate.watch.job():
             began = self._clock()
-            outputs = self._engine.run(batch)
+            outputs = self._engine.run(*batch)
             took = self._clock() - began
         if any(len(output) != size for output in outputs):
             raise RuntimeError(f"{self._stage} gives not one output for each of {size} items")
@@ -358,6 +361,13 @@ class Batcher:
                     self._attempt(rest, again=False)
         else:
             self._fail(parts, _no_memory())
+
+
+def _joined(slices: list[Rows], size: int) -> Rows:
+    """All of them as one array, filled up with zeros to a size."""
+    if missing := size - sum(map(len, slices)):
+        slices.append(np.zeros((missing, *slices[0].shape[1:]), slices[0].dtype))
+    return slices[0] if len(slices) == 1 else np.concatenate(slices)
 
 
 def _count(parts: list[_Part]) -> int:

@@ -16,11 +16,11 @@ PROVIDERS = {"cuda": "CUDAExecutionProvider", "cpu": "CPUExecutionProvider"}
 class Engine(Protocol):
     """The executable form of one model on one device."""
 
-    def run(self, batch: NDArray[np.float32]) -> list[NDArray[np.float32]]:
+    def run(self, *inputs: NDArray[np.float32]) -> list[NDArray[np.float32]]:
         """Run the model once.
 
         Args:
-            batch: the model's only input, first axis = items.
+            inputs: an array for each input, in the order of the family, first axis = items.
 
         Returns:
             The outputs in the order of the graph, first axis = items. Safe to call from several

@@ -23,9 +23,9 @@ class WrongResultError(WarmupError):
     """An inference gave something else than it must; nothing that this replica makes is right."""
 
 
-def attempt(role: str, engine: Engine, shape: tuple[int, ...]) -> None:
-    """Run a model on zeros of a shape; see `finite`."""
-    finite(role, engine.run(np.zeros(shape, np.float32)))
+def attempt(role: str, engine: Engine, shapes: Sequence[tuple[int, ...]]) -> None:
+    """Run a model on zeros, of one shape for each input; see `finite`."""
+    finite(role, engine.run(*(np.zeros(shape, np.float32) for shape in shapes)))
 
 
 def finite(name: str, outputs: Sequence[NDArray[np.float32]]) -> None:

@@ -63,11 +63,11 @@ class Slot:
         """What was loaded."""
         return self._engine
 
-    def run(self, batch: NDArray[np.float32]) -> list[NDArray[np.float32]]:
+    def run(self, *inputs: NDArray[np.float32]) -> list[NDArray[np.float32]]:
         """See `Engine.run`."""
         if self._engine is None:
             raise RuntimeError("a model was run before it was loaded")
-        outputs = self._engine.run(batch)
+        outputs = self._engine.run(*inputs)
         self.state = State.WARMED
         return outputs
 

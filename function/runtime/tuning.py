@@ -87,7 +87,7 @@ class Kept:
 def measure(
     engine: Engine,
     wide: Callable[[], Engine],
-    shape: tuple[int, ...],
+    items: Sequence[tuple[int, ...]],
     sizes: Sequence[int],
     *,
     cpus: int,
@@ -98,7 +98,7 @@ def measure(
     Args:
         engine: runs each inference on one thread.
         wide: opens the same model with a thread for each CPU.
-        shape: of one item.
+        items: the shape of one item, for each input.
         sizes: that a batch may have, rising.
         cpus: how many there are.
         clock: seconds.
@@ -106,7 +106,7 @@ def measure(
     Returns:
         The plan, and the engine that it needs.
     """
-    trial = _Trial(shape, clock)
+    trial = _Trial(items, clock)
     trial.start(engine)
     rate, size = trial.best(engine, cpus, sizes)
     best, chosen = Plan(1, cpus, size), engine
@@ -122,12 +122,12 @@ class _Trial:
     """Runs batches of zeros against the clock.
 
     Args:
-        shape: of one item.
+        items: the shape of one item, for each input.
         clock: seconds.
     """
 
-    def __init__(self, shape: tuple[int, ...], clock: Callable[[], float]) -> None:
-        self._shape, self._clock = shape, clock
+    def __init__(self, items: Sequence[tuple[int, ...]], clock: Callable[[], float]) -> None:
+        self._items, self._clock = items, clock
         self._end = self._budget = 0.0
 
     @property
@@ -163,8 +163,8 @@ class _Trial:
 
     def _round(self, engine: Engine, runs: int, size: int) -> float:
         """Seconds for some batches at once."""
-        batch = np.zeros((size, *self._shape), np.float32)
+        inputs = [np.zeros((size, *item), np.float32) for item in self._items]
         began = self._clock()
         with ThreadPoolExecutor(runs) as pool:
-            list(pool.map(engine.run, [batch] * runs))
+            list(pool.map(lambda _: engine.run(*inputs), range(runs)))
         return self._clock() - began

@@ -184,7 +184,7 @@ async def test_the_batch_sizes_of_the_manifest_are_warmed_in_place_of_the_family
     assert opener.runs["detect", (1, 3, 640, 640)] == opener.runs["detect", (2, 3, 640, 640)] == 1
     assert opener.runs["identity", (4, 150, 150, 3)] == 1
     assert opener.runs["landmarks", (1, 192, 192, 3)] >= 1
-    assert service.engines.shapes("identity") == [(4, 150, 150, 3)]
+    assert service.engines.shapes("identity") == [((4, 150, 150, 3),)]
 
 
 async def test_a_manifest_without_a_golden_pair_is_warmed_with_the_samples(make, opener):

@@ -37,6 +37,11 @@ class OnnxEngine:
             passed over, so `provider` tells what became of them.
         optimise: whether the graph is optimised first; one that was kept is already.
         keep: where to write the optimised graph, and the name of the file beside it for weights.
+        inputs: names of the graph's inputs in the order in which `run` gets them; empty for the
+            order of the graph.
+
+    Raises:
+        ValueError: the graph has other inputs.
     """
 
     def __init__(
@@ -47,6 +52,7 @@ class OnnxEngine:
         *,
         optimise: bool = True,
         keep: tuple[Path, str] | None = None,
+        inputs: tuple[str, ...] = (),
     ) -> None:
         options = ort.SessionOptions()
         options.intra_op_num_threads = threads
@@ -67,11 +73,15 @@ class OnnxEngine:
         available = ort.get_available_providers()
         providers = [PROVIDERS[name] for name in backends if PROVIDERS[name] in available]
         self._session = ort.InferenceSession(str(path), options, providers=providers)
-        self._input = self._session.get_inputs()[0].name
+        found = tuple(each.name for each in self._session.get_inputs())
+        if inputs and sorted(inputs) != sorted(found):
+            raise ValueError(f"{path.name} has the inputs {found}, not {inputs}")
+        self._inputs = inputs or found
 
-    def run(self, batch: NDArray[np.float32]) -> list[NDArray[np.float32]]:
+    def run(self, *inputs: NDArray[np.float32]) -> list[NDArray[np.float32]]:
         """See `Engine.run`."""
-        return self._session.run(None, {self._input: batch})  # type: ignore[no-any-return]
+        feed = dict(zip(self._inputs, inputs, strict=True))
+        return self._session.run(None, feed)  # type: ignore[no-any-return]
 
     @property
     def provider(self) -> str:

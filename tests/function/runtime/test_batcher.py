@@ -25,7 +25,7 @@ from function.runtime.headroom import Memory
 from function.runtime.observer import Unobserved
 from function.runtime.sanity import WrongResultError
 from function.turn import Lane, Turn
-from tests.graphs import dense, rows
+from tests.graphs import dense, joined, rows
 
 WIDTH = 16
 POISON, BREAK = -1.0, -2.0  # in a row: its result is no number; the whole batch fails
@@ -233,6 +233,26 @@ def test_a_member_that_is_too_large_is_run_in_parts(pool, batcher, engine, model
     batch = numbered(1, 21)
     np.testing.assert_array_equal(call(batcher, batch)[0], model.run(batch)[0])
     assert engine.sizes == [8, 8, 5]
+
+
+def test_each_input_is_batched_for_itself_in_the_order_that_was_asked_for(pool, gate, tmp_path):
+    path = joined(tmp_path / "model.onnx", WIDTH)
+    batcher = make(OnnxEngine(path, inputs=("right", "left")), gate, sizes=(4,), pads=True)
+
+    def work(number):
+        left, right = rows(3, WIDTH, number), rows(3, WIDTH, 99 - number)
+        with gate.held():
+            return left, right, batcher.run(right, left)
+
+    for left, right, (product, difference) in pool.map(work, range(1, 40)):
+        np.testing.assert_array_equal(product, left * right)
+        np.testing.assert_array_equal(difference, left - right)
+
+
+def test_a_graph_with_other_inputs_than_its_familys_is_refused(tmp_path):
+    path = joined(tmp_path / "model.onnx", WIDTH)
+    with pytest.raises(ValueError, match=r"model\.onnx has the inputs \('left', 'right'\), not"):
+        OnnxEngine(path, inputs=("left", "middle"))
 
 
 @pytest.mark.parametrize("runs", [1, None])

@@ -52,7 +52,7 @@ def measured(clock, narrow, wide, cpus=2):
         return opened[-1]
 
     engine = Timed(clock, *narrow)
-    plan, chosen = measure(engine, open_wide, (3,), SIZES, cpus=cpus, clock=clock)
+    plan, chosen = measure(engine, open_wide, [(3,)], SIZES, cpus=cpus, clock=clock)
     assert chosen is (engine if plan.threads == 1 else opened[0])
     return plan, engine
 
@@ -79,7 +79,7 @@ def test_larger_sizes_are_not_tried_once_the_rate_falls(clock):
             return super().run(batch)
 
     engine = Thrashing(clock, 0.001, 0.001)
-    plan, _ = measure(engine, lambda: engine, (3,), SIZES, cpus=1, clock=clock)
+    plan, _ = measure(engine, lambda: engine, [(3,)], SIZES, cpus=1, clock=clock)
     assert plan == Plan(1, 1, 2)
     assert max(engine.sizes) == 4
 
@@ -100,7 +100,7 @@ def test_a_single_cpu_has_no_choice_of_threads(clock):
 
 def test_a_real_model_gets_a_plan_that_can_be_followed(tmp_path):
     path = dense(tmp_path / "model.onnx", 64, 256, 32)
-    plan, engine = measure(OnnxEngine(path), lambda: OnnxEngine(path, 2), (64,), SIZES, cpus=2)
+    plan, engine = measure(OnnxEngine(path), lambda: OnnxEngine(path, 2), [(64,)], SIZES, cpus=2)
     assert (plan.threads, plan.runs) in {(1, 2), (2, 1)}
     assert plan.size in SIZES
     assert engine.run(np.zeros((plan.size, 64), np.float32))[0].shape == (plan.size, 32)
