@@ -218,7 +218,7 @@ class Settings(WarmupSettings):
     )
     degrade: tuple[str, ...] = variable(
         (),
-        words("quick-search", "refuse-bulk"),
+        words("quick-search", "no-enhancer", "smaller-boost", "refuse-bulk"),
         "What is done less well while requests would wait too long, the first thing first.",
         shown_default="none",
     )
