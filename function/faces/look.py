@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from function.problems import Problem
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any, Self
 
 BLEND = 80
 """How much of an enhanced face is used where nobody says it, in percent."""
@@ -39,6 +44,21 @@ class Look:
     weight: float = 0.5
     enhance: int = BLEND
     masks: tuple[Mask, ...] | None = None
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> Self:
+        """Read the fields of a request, of which each may be missing.
+
+        Raises:
+            Problem: `bad_value`.
+        """
+        weight, masks = values.get("weight"), values.get("masks")
+        return cls(
+            boost=values.get("boost"),
+            weight=0.5 if weight is None else weight / 100,
+            enhance=values.get("enhance", BLEND),
+            masks=None if masks is None else parse_masks(masks),
+        )
 
     def uses(self, mask: Mask, *, else_: bool = False) -> bool:
         """Whether a mask is to be used; `else_` is the answer where the caller has not chosen."""
