@@ -216,6 +216,14 @@ class TestImport:
         changed = (result != target).any(axis=-1)
         assert 0.01 < changed.mean() < 0.5
 
+    def test_roles_can_be_left_out(self, ember, pack, tmp_path):
+        neural.make(pack / "codeformer.onnx", "codeformer_512")
+        words = ("import", "--insightface", "pack", "--accept-licence", "--force")
+        for more, roles in (((), {"enhance"}), (("--without", "enhance"), set())):
+            assert ember(*words, *more).returncode == 0
+            found = {each.role for each in manifest.read(tmp_path / "models.toml")}
+            assert found == {"detect", "identity", "swap"} | roles
+
     def test_what_is_there_is_kept_unless_forced(self, ember, pack, tmp_path):
         (tmp_path / "models.toml").write_text("mine")
         done = ember("import", "--insightface", "pack", "--accept-licence")

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from tests.bench.neural.files import Made
 
 PARTS = ("outside", "tiles", "beside", "loading", "first")
-FACTORS = (2, 3, 4)
+FACTORS = (2, 4)
 SMALL = Look(boost=128)
 """One tile for a face, so that there is the least of the model to hide behind."""
 
