@@ -12,6 +12,7 @@ help: ## list these targets
 
 # --- set-up -------------------------------------------------------------------------------------
 
+# insightface asks for opencv-python, whose place opencv-python-headless has: hence `--no-deps` below.
 # `--without-pip` and `pip --python` need no ensurepip, which Debian ships in a package of its own.
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -28,7 +29,7 @@ $(VENV)/.run: locks/run.txt pyproject.toml | $(BIN)/python
 
 $(VENV)/.dev: locks/dev.txt $(VENV)/.run
 	@echo "Installing what its tests need into $(VENV); this is done once."
-	@$(PIP) install --require-hashes -r locks/dev.txt
+	@$(PIP) install --require-hashes --no-deps -r locks/dev.txt
 	@touch $@
 
 install: $(VENV)/.run ## everything that serving needs, into .venv
@@ -195,6 +196,9 @@ bench-memory: $(VENV)/.dev ## resident memory over 300 swaps of mixed sizes
 bench-batching: $(VENV)/.dev ## what batching and its window gain and cost
 	$(BIN)/python -m tests.bench.batching
 
+bench-neural: $(VENV)/.dev ## full-size neural models: loading, what is outside of them, beside insightface
+	$(BIN)/python -m tests.bench.neural $(ARGS)
+
 bench-prefetch: $(VENV)/.dev ## getting models against cp + sha256sum and against one stream
 	$(BIN)/python -m tests.bench.prefetch
 
@@ -225,7 +229,8 @@ UV_COMPILE = $(UV_LOCK) pyproject.toml
 
 lock: ## refresh locks/ (needs uv)
 	$(UV_COMPILE) --extra cli --extra heic --group build -o locks/run.txt
-	$(UV_COMPILE) --extra cli --extra heic --group build --group dev -c locks/run.txt -o locks/dev.txt
+	$(UV_COMPILE) --extra cli --extra heic --group build --group dev --no-emit-package opencv-python \
+		-c locks/run.txt -o locks/dev.txt
 	$(UV_COMPILE) --extra auth --extra cli --extra gcs --extra redis -c locks/dev.txt \
 		$(patsubst %,--no-emit-package %,onnxruntime flatbuffers markdown-it-py mdurl pygments) \
 		-o locks/image-function.txt
