@@ -127,11 +127,11 @@ def test_the_same_seed_gives_the_same_and_another_does_not():
 
 @pytest.mark.parametrize("rate", [30, 90, 250])
 def test_seconds_that_stand_for_others_change_nothing_that_matters(rate):
-    """At 10 %, 30 % and 84 % of what two replicas can do; the last is always simulated."""
+    """At 10 %, 30 % and 84 % of what two replicas can do."""
     exact = run(rate, replicas=2, exact=True)
     short = run(rate, replicas=2)
     for part in (0.5, 0.95, 0.99):
-        assert short.latency(part) == pytest.approx(exact.latency(part), rel=0.06)
+        assert short.latency(part) == pytest.approx(exact.latency(part), rel=0.08)
     assert short.requests == pytest.approx(exact.requests, rel=0.03)
 
 
