@@ -16,6 +16,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 from function.admission.ladder import Rung
 from function.admission.quota import Event
 from function.events.outcome import Kind
+from function.jobs.job import State
 from function.runtime import memory
 from function.turn import Lane
 from warmup.phase import Phase
@@ -76,6 +77,8 @@ class Metrics:
             f"Events that were delivered, by what became of them. {kinds}.",
             "outcome",
         )
+        states = ", ".join(f"`{each}`: {each.meaning}" for each in State if not each.open)
+        self._jobs = self._counter("ember_jobs", f"Jobs that ended here. {states}.", "state")
         self._heartbeat_seconds = self._histogram(
             "ember_heartbeat_seconds", "Swaps that an idle replica made to stay warm."
         )
@@ -100,7 +103,7 @@ class Metrics:
         """Count one request.
 
         Args:
-            route: the template of its address, or "unmatched".
+            route: the template of its address, "ping" or "unmatched".
             method: as it came; one that is not in use counts as "other".
             status: of the answer.
             seconds: from the request's head to the answer's head.
@@ -157,6 +160,10 @@ class Metrics:
         """Count one event."""
         self._events.labels(outcome.kind).inc()
 
+    def on_job(self, state: State) -> None:
+        """Count one job."""
+        self._jobs.labels(state).inc()
+
     def _first_ratio(self) -> float:
         if len(self._swaps) < 2:
             return math.nan
@@ -166,8 +173,8 @@ class Metrics:
     def _of_requests(self, service: Service) -> None:
         self._requests = self._counter(
             "ember_requests",
-            "Requests. The route is the template of the address, or `unmatched`; status 499 means"
-            " that the client went away.",
+            "Requests. The route is the template of the address, `ping` for what `ember ping` asks,"
+            " or `unmatched`; status 499 means that the client went away.",
             "route",
             "method",
             "status",

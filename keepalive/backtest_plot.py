@@ -8,25 +8,27 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
+    from zoneinfo import ZoneInfo
 
     from keepalive.backtest import Backtest, Row
 
 _HOUR = 12
 
 
-def draw(result: Backtest, path: Path, title: str) -> None:
+def draw(result: Backtest, path: Path, title: str, timezone: ZoneInfo) -> None:
     """Draw it: demand and forecast with its band, and below how wrong each way to expect was.
 
     Args:
         result: with rows.
         path: of the picture; its ending says the format.
         title: of the picture.
+        timezone: by whose clocks days begin.
 
     Raises:
         ModuleNotFoundError: matplotlib is not there.
         OSError: the picture cannot be written.
     """
-    from matplotlib.dates import ConciseDateFormatter
+    from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
     from matplotlib.figure import Figure
 
     rows = result.rows
@@ -51,7 +53,7 @@ def draw(result: Backtest, path: Path, title: str) -> None:
         label=f"forecast, {result.forecast.error:.1%} off",
     )
     above.set_ylabel("requests at once")
-    above.set_ylim(bottom=0)
+    above.set_ylim(0, 1.15 * max(max(row.came, row.forecast.high) for row in rows))
     above.set_title(title, loc="left")
     above.legend(loc="upper left", ncols=3, frameon=False)
     for name, score, pick, colour in (
@@ -62,14 +64,15 @@ def draw(result: Backtest, path: Path, title: str) -> None:
         wrong = _smooth([_wrong(row, pick(row)) for row in rows])
         below.plot(times, wrong, color=colour, lw=1.2, label=f"{name}, {score.error:.1%}")
     below.set_ylabel("off, mean of 1 h")
-    below.set_ylim(bottom=0)
+    below.set_ylim(0, 1.2 * below.get_ylim()[1])
     below.legend(loc="upper left", ncols=3, frameon=False)
-    axis = below.xaxis
-    axis.set_major_formatter(ConciseDateFormatter(axis.get_major_locator()))
+    days = AutoDateLocator(tz=timezone)
+    below.xaxis.set_major_locator(days)
+    below.xaxis.set_major_formatter(ConciseDateFormatter(days, tz=timezone))
     for each in (above, below):
         each.spines[["top", "right"]].set_visible(False)
         each.margins(x=0)
-    figure.savefig(path, dpi=110)
+    figure.savefig(path, dpi=90)
 
 
 def _wrong(row: Row, expected: float | None) -> float:

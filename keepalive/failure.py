@@ -9,6 +9,7 @@ class Exit(IntEnum):
     """How a command of this package ended, after BSD's sysexits; `docs/errors.md` lists them."""
 
     UNAVAILABLE = 69
+    CANNOT_WRITE = 74
     AGAIN = 75
     WRONG = 76
     FORBIDDEN = 77

@@ -1,4 +1,7 @@
-"""Demand as it might have been: made up, but always the same."""
+"""Demand as it might have been: made up, but always the same.
+
+`python -m tests.keepalive.weeks` prints eight weeks of it.
+"""
 
 from __future__ import annotations
 
@@ -35,3 +38,8 @@ def weeks(count, end=END, noise=0.1, change=None, seed=1):
             points.append(Point(at, value))
         at += STEP
     return points
+
+
+if __name__ == "__main__":
+    for point in weeks(8, noise=0.12):
+        print(f"{point.at.isoformat()},{point.value:.4f}")
