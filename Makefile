@@ -205,6 +205,9 @@ bench-prefetch: $(VENV)/.dev ## getting models against cp + sha256sum and agains
 bench-overhead: $(VENV)/.dev ## a call that does nothing, through all of admission, against bare aiohttp
 	$(BIN)/python -m tests.bench.overhead $(ARGS)
 
+bench-elastic: $(VENV)/.dev ## planned settings against naive ones on simulated loads
+	$(BIN)/python -m tests.bench.elastic $(ARGS)
+
 bench-cost: $(VENV)/.dev ## what a swap costs in each class of the price list, and fair prices
 	$(BIN)/python -m tests.bench.cost $(ARGS)
 
