@@ -75,6 +75,7 @@ class TestAJob:
             ((SOURCE, TARGET, ("faces", "left")), "bad_value"),
             ((SOURCE, TARGET, ("faces", "like")), "missing_field"),
             ((SOURCE, TARGET, ("like", HOPPER)), "bad_value"),
+            ((SOURCE, TARGET, ("masks", "nose")), "bad_value"),
             ((SOURCE, TARGET, ("output", "gs://b/a gs://b/b")), "bad_value"),
             ((SOURCE, TARGET, ("output", "ftp://b/a")), "unsupported_uri"),
             ((SOURCE, TARGET, ("output", "gs://b/a")), "object_forbidden"),
