@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from function.faces.select import Selection
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from function.caution import Caution
     from function.faces.face import Face
     from function.faces.pipeline import SwappedFace
+    from function.video.kinds import Kind
+
+
+Progress = Callable[[int, int], None]
+"""Is told how many frames of a clip are done, and of how many; from the event loop."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +60,41 @@ class SwapResult:
     size: tuple[int, int]
     faces: tuple[SwappedFace, ...]
     source: Face
+    cautions: tuple[Caution, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ClipOrder:
+    """What is to be swapped in a video or an animation.
+
+    Attributes:
+        sources: one or more photos of the person to put in.
+        target: the file.
+        out: the file to write; it is there whole or not at all.
+        faces: which faces, counted in the first frame that shows some; they are followed from then.
+        like: a reference photo of the person to replace; needed by, and only by, `faces=like`.
+        kind: what `out` becomes; None for the target's own.
+        quality: 1–100, or None for a good one.
+    """
+
+    sources: tuple[Upload, ...]
+    target: Path
+    out: Path
+    faces: Selection = field(default_factory=Selection)
+    like: Upload | None = None
+    kind: Kind | None = None
+    quality: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ClipResult:
+    """What is to be known about a swapped clip: frames in all, and those with faces swapped."""
+
+    media_type: str
+    size: tuple[int, int]
+    frames: int
+    seconds: float
+    swapped: int
     cautions: tuple[Caution, ...]
 
 

@@ -26,9 +26,11 @@ from warmup.timeline import Timeline
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Collection, Sequence
 
-    from function.orders import FoundFaces, SwapResult
+    from function.orders import ClipOrder, ClipResult, FoundFaces, Progress, SwapResult
     from function.runtime.engine import Engine
     from function.runtime.observer import Observer
+    from function.video.limits import Limits
+    from function.video.parts import Parts
     from function.work import Work
     from warmup.golden import Golden
     from warmup.manifest import Model
@@ -85,6 +87,7 @@ class Service:
         batch = self.engines.largest
         self.places = 2 * workers if batch == 1 else workers + 2 * batch
         self._places = Places(self.places, urgent=workers)
+        self._clips, self._ahead = Places(1, urgent=0), workers + batch + 1
         self._workers = Workers(self._gate, _JOBS * (self.places + workers))
         self._waiting = 0
         self._last_work = time.monotonic()
@@ -219,6 +222,41 @@ class Service:
         """
         async with self._place(trace, self.engines.slots) as work:
             return await work.swap(order, trace)
+
+    async def clip(
+        self,
+        order: ClipOrder,
+        trace: Trace,
+        *,
+        limits: Limits,
+        progress: Progress = lambda done, total: None,
+        parts: Parts | None = None,
+    ) -> ClipResult:
+        """Swap faces in a video or an animation, from file to file.
+
+        One clip at a time is in work, the most urgent lane first, beside any number of photos. Its
+        frames are worked on in the lane of the caller; cancelling the call drops what has not begun.
+
+        Args:
+            order: what is wanted.
+            trace: gets spans of what comes before the first frame.
+            limits: what the clip may have.
+            progress: is told after every frame.
+            parts: keeps what is done, so that another call with the same order goes on from there.
+
+        Raises:
+            Problem: the clip cannot be used, a face is missing, or the replica is not ready.
+        """
+        turn = current.get(None) or Turn(Lane.INTERACTIVE)
+        await self._clips.acquire(turn)
+        try:
+            await self.imports.have("video")
+            async with self._place(trace, self.engines.slots) as work:
+                return await work.clip(
+                    order, trace, limits=limits, ahead=self._ahead, progress=progress, parts=parts
+                )
+        finally:
+            self._clips.release(turn)
 
     async def _exercise(self, role: str, engine: Engine) -> None:
         """Run every shape of one model for the first time."""

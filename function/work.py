@@ -32,9 +32,11 @@ if TYPE_CHECKING:
     from function.faces.face import Face
     from function.faces.swappers.protocol import Source
     from function.images.picture import Picture
-    from function.orders import SwapOrder, Upload
+    from function.orders import ClipOrder, ClipResult, Progress, SwapOrder, Upload
     from function.runtime.workers import Workers
     from function.trace import Trace
+    from function.video.limits import Limits
+    from function.video.parts import Parts
     from warmup.golden import Golden
 
 A = TypeVar("A")
@@ -124,6 +126,27 @@ class Work:
         if portrait is None:
             raise Problem("no_face", "No face was found in the reference photo.", image="like")
         return portrait.embedding
+
+    async def clip(
+        self,
+        order: ClipOrder,
+        trace: Trace,
+        *,
+        limits: Limits,
+        ahead: int,
+        progress: Progress,
+        parts: Parts | None,
+    ) -> ClipResult:
+        """See `Service.clip`."""
+        from function.video.clip import swap_clip
+        from function.video.studio import Studio
+
+        (source, cautions), like = await asyncio.gather(
+            self._person(order.sources, trace), self._reference(order.like, trace)
+        )
+        studio = Studio(self._pipeline, self._run, source, ahead, progress)
+        result = await swap_clip(studio, order, like, limits, parts)
+        return replace(result, cautions=tuple(dict.fromkeys((*cautions, *result.cautions))))
 
     async def check(self, expected: Golden, result: SwapResult) -> None:
         """Compare the swap of the golden pair with what it must give.

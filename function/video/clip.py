@@ -1,0 +1,305 @@
+"""A whole clip: part after part, each kept when it is done, and one file again in the end."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+from function import __version__
+from function.caution import Caution
+from function.orders import ClipResult
+from function.problems import Problem
+from function.video import kinds
+from function.video.animation import swap_animation
+from function.video.kinds import Kind
+from function.video.parts import Folder
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from function.orders import ClipOrder
+    from function.video.limits import Limits
+    from function.video.parts import Parts
+    from function.video.reader import Facts, Reader
+    from function.video.studio import Studio
+    from function.video.track import Cast
+
+_FITS = {
+    Kind.MP4: {Kind.MP4, Kind.MOV, Kind.MKV},
+    Kind.MOV: {Kind.MP4, Kind.MOV, Kind.MKV},
+    Kind.MKV: {Kind.MP4, Kind.MOV, Kind.MKV},
+    Kind.WEBM: {Kind.WEBM, Kind.MKV},
+}
+"""What a video of each kind can become without a change to its sound, mostly."""
+
+
+async def swap_clip(
+    studio: Studio,
+    order: ClipOrder,
+    like: NDArray[np.float32] | None,
+    limits: Limits,
+    parts: Parts | None,
+) -> ClipResult:
+    """Swap the faces of a clip.
+
+    Args:
+        studio: swaps frames.
+        order: what is wanted.
+        like: float32 [128], the person meant by `faces=like`.
+        limits: what the clip may have.
+        parts: keeps what is done, for another try at the same order; None where there is none.
+
+    Raises:
+        Problem: the clip cannot be used, a face is missing, or a decoder is.
+    """
+    kind = await studio.run(_kind, order.target)
+    if kind.still:
+        data = await studio.run(_read, order.target, limits)
+        image, result = await swap_animation(
+            studio, data, (kind, order.kind or kind), order.faces, like, order.quality, limits
+        )
+        await studio.run(order.out.write_bytes, image)
+        return result
+    if order.kind and order.kind not in _FITS[kind]:
+        raise Problem(
+            "bad_value",
+            f"A {kind.suffix} file can become {', '.join(sorted(k.suffix for k in _FITS[kind]))}.",
+            field="format",
+        )
+    with decoder():
+        import function.video.reader
+        import function.video.writer  # noqa: F401
+    if parts:
+        return await Video(studio, order, like, limits, parts, kind).make()
+    with TemporaryDirectory(prefix="ember-clip-") as folder:
+        return await Video(studio, order, like, limits, Folder(Path(folder)), kind).make()
+
+
+@contextmanager
+def decoder() -> Iterator[None]:
+    """Say what is missing where the body imports what videos need, and it is not there.
+
+    Raises:
+        Problem: `unsupported_media_type`.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if error.name != "av":
+            raise
+        raise Problem(
+            "unsupported_media_type",
+            "The target is a video, and this server has nothing to decode it with.",
+            image="target",
+            hint='Whoever runs it can add that: pip install "ember-function[video]".',
+        ) from None
+
+
+@dataclass(slots=True)
+class _Part:
+    """A part that is done: its name, and the times of its frames in ticks."""
+
+    name: str
+    times: list[int]
+
+
+class Video:
+    """One order for a video.
+
+    Args:
+        studio: swaps frames.
+        order: what is wanted.
+        like: float32 [128], the person meant by `faces=like`.
+        limits: what the video may have.
+        parts: keeps what is done.
+        kind: of the target.
+    """
+
+    def __init__(
+        self,
+        studio: Studio,
+        order: ClipOrder,
+        like: NDArray[np.float32] | None,
+        limits: Limits,
+        parts: Parts,
+        kind: Kind,
+    ) -> None:
+        self._studio, self._order, self._like = studio, order, like
+        self._limits, self._parts = limits, parts
+        self._kind, self._result_kind = kind, order.kind or kind
+        self._done = 0
+        self._swapped = 0
+        self._cautions: set[Caution] = set()
+
+    async def make(self) -> ClipResult:
+        """Do all parts that are not done yet, and put all together."""
+        from function.video import reader
+
+        run, order = self._studio.run, self._order
+        facts = await run(reader.examine, order.target, self._kind, self._limits)
+        digest = await run(_digest, order, self._result_kind)
+        cast = await self._cast(facts)
+        tracker = self._studio.tracker(cast, float(facts.rate))
+        source: Reader | None = None
+        parts: list[_Part] = []
+        ends = [*facts.starts[1:], None]
+        for number, (start, end) in enumerate(zip(facts.starts, ends, strict=True)):
+            name = f"{digest}-{number:04}"
+            data = await self._parts.get(name)
+            if data is None:
+                if source is None:
+                    source = await run(reader.Reader, order.target, self._kind, self._limits)
+                    if number:
+                        await run(source.seek, start)
+                data = await self._part(facts, tracker, source, end)
+                await self._parts.put(name, data)
+            else:
+                source = None
+            told = await run(_facts, data)
+            self._take(told, facts)
+            tracker.resume(told["tracker"])
+            parts.append(_Part(name, [packet[0] for packet in told["packets"]]))
+            del data
+        if not self._swapped:
+            raise self._studio.nobody(order.faces)
+        await self._join(facts, parts)
+        return self._told(facts)
+
+    async def _cast(self, facts: Facts) -> Cast:
+        look = await self._studio.run(_plates, self._order.target, facts, self._limits)
+        return await self._studio.cast(self._order.faces, self._like, look)
+
+    async def _part(
+        self, facts: Facts, tracker: Any, source: Reader, end: int | None
+    ) -> bytes:
+        """Swap and encode the frames up to a time."""
+        from function.video.plate import Plate
+        from function.video.writer import Writer
+
+        studio = self._studio
+        writer = await studio.run(Writer, facts, self._result_kind, self._order.quality)
+        studio.begin()
+
+        def look(_: None) -> Plate | None:
+            frame = source.next(end)
+            return None if frame is None else Plate(frame, facts)
+
+        def take(plate: Any) -> None:
+            writer.add(plate.frame)
+
+        await studio.shoot(tracker, look, take, self._done, facts.frames)
+        return await studio.run(
+            lambda told: writer.finish(**told),
+            {
+                "tracker": tracker.state(),
+                "swapped": studio.swapped,
+                "cautions": sorted(studio.cautions),
+            },
+        )
+
+    def _take(self, told: dict[str, Any], facts: Facts) -> None:
+        """Count a part as done."""
+        self._done += len(told["packets"])
+        self._swapped += told["swapped"]
+        self._cautions |= {Caution(code) for code in told["cautions"]}
+        self._studio.progress(self._done, max(self._done, facts.frames))
+
+    async def _join(self, facts: Facts, parts: list[_Part]) -> None:
+        """Write the file, which is there whole or not at all."""
+        from function.video.writer import Joiner
+
+        run, order = self._studio.run, self._order
+        times = [time for part in parts for time in part.times]
+        partial = order.out.with_name(f".{order.out.name}.part")
+        try:
+            joiner = await run(
+                Joiner, partial, self._result_kind, order.target, facts, order.quality, times
+            )
+            for part in parts:
+                data = await self._parts.get(part.name)
+                if data is None:
+                    raise RuntimeError(f"part {part.name} is gone")
+                await run(joiner.add, data)
+            await run(joiner.close)
+            await asyncio.to_thread(partial.replace, order.out)
+        finally:
+            partial.unlink(missing_ok=True)
+
+    def _told(self, facts: Facts) -> ClipResult:
+        width, height = facts.upright
+        more = (Caution.ALPHA_FLATTENED,) if facts.alpha else ()
+        return ClipResult(
+            media_type=str(self._result_kind),
+            size=(width, height),
+            frames=self._done,
+            seconds=facts.seconds,
+            swapped=self._swapped,
+            cautions=(*(each for each in Caution if each in self._cautions), *more),
+        )
+
+
+def _kind(path: Path) -> Kind:
+    """What a clip is.
+
+    Raises:
+        Problem: it is none, or cannot be read.
+    """
+    try:
+        with path.open("rb") as file:
+            head = file.read(kinds.HEAD)
+            kind = kinds.video(head)
+            if kind is None and head.startswith((b"GIF8", b"RIFF")):
+                kind = kinds.animation(head + file.read())
+    except OSError as error:
+        raise Problem("bad_clip", f"The target cannot be read: {error.strerror}.") from None
+    if kind is None:
+        raise Problem(
+            "unsupported_media_type",
+            "The target is no clip that Ember knows.",
+            image="target",
+            hint="Send MP4, QuickTime, WebM or Matroska, or an animated GIF or WebP.",
+        )
+    return kind
+
+
+def _read(path: Path, limits: Limits) -> bytes:
+    limits.check(size=path.stat().st_size)
+    return path.read_bytes()
+
+
+def _plates(path: Path, facts: Facts, limits: Limits) -> Callable[[None], Any]:
+    """The frames of a video from its beginning."""
+    from function.video.plate import Plate
+    from function.video.reader import Reader
+
+    source = Reader(path, facts.kind, limits)
+
+    def look(_: None) -> Plate | None:
+        frame = source.next()
+        return None if frame is None else Plate(frame, facts)
+
+    return look
+
+
+def _facts(part: bytes) -> dict[str, Any]:
+    from function.video.writer import part_facts
+
+    return part_facts(part)
+
+
+def _digest(order: ClipOrder, kind: Kind) -> str:
+    """Tells parts of this order from those of any other."""
+    told = hashlib.sha256(f"{__version__} {kind} {order.faces} {order.quality}".encode())
+    for upload in (*order.sources, *([order.like] if order.like else [])):
+        told.update(hashlib.sha256(upload.data).digest())
+    with order.target.open("rb") as file:
+        told.update(hashlib.file_digest(file, "sha256").digest())
+    return told.hexdigest()[:32]
