@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from function.caution import Caution
     from function.faces.face import Face
     from function.faces.pipeline import SwappedFace
-    from function.video.kinds import Kind
+    from function.images.kinds import Kind
 
 
 Progress = Callable[[int, int], None]
@@ -88,7 +88,17 @@ class ClipOrder:
 
 @dataclass(frozen=True, slots=True)
 class ClipResult:
-    """What is to be known about a swapped clip: frames in all, and those with faces swapped."""
+    """What is to be known about a swapped clip.
+
+    Attributes:
+        media_type: of the file that was written.
+        size: (width, height) as it is shown.
+        frames: how many there are.
+        seconds: how long it is.
+        swapped: in how many frames faces were swapped.
+        cautions: what may look wrong.
+        source: the source face that was used.
+    """
 
     media_type: str
     size: tuple[int, int]
@@ -96,6 +106,7 @@ class ClipResult:
     seconds: float
     swapped: int
     cautions: tuple[Caution, ...]
+    source: Face | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from function.runtime.places import Places
 from function.runtime.workers import Workers
 from function.trace import Trace
 from function.turn import Lane, Turn, current
+from function.video.limits import Limits
 from warmup.timeline import Timeline
 
 if TYPE_CHECKING:
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from function.orders import ClipOrder, ClipResult, FoundFaces, Progress, SwapResult
     from function.runtime.engine import Engine
     from function.runtime.observer import Observer
-    from function.video.limits import Limits
     from function.video.parts import Parts
     from function.work import Work
     from warmup.golden import Golden
@@ -48,6 +48,7 @@ class Service:
         manifest: the models to load.
         workers: how many threads compute at once.
         max_pixels: the largest image that is decoded.
+        clips: what videos and animations may have.
         supply: how the models become engines.
         swaps: how many swaps a warm-up makes.
         expected: the photos for that and what they must give; None for the sample photos, of which
@@ -56,6 +57,7 @@ class Service:
 
     Attributes:
         imports: what is heavy to import.
+        clips: what videos and animations may have.
 
     Raises:
         ManifestError: the manifest has not what is needed.
@@ -67,6 +69,7 @@ class Service:
         *,
         workers: int,
         max_pixels: int,
+        clips: Limits | None = None,
         supply: Supply | None = None,
         swaps: int = 1,
         expected: Golden | None = None,
@@ -78,6 +81,7 @@ class Service:
         self.engines = Engines(manifest, supply or Supply(), self.timeline, self._gate)
         self.on_load_error: Callable[[Exception], None] = lambda _: None
         self._max_pixels = max_pixels
+        self.clips = clips or Limits()
         self._swaps = swaps
         self._expected = expected
         self._work: Work | None = None
@@ -228,19 +232,17 @@ class Service:
         order: ClipOrder,
         trace: Trace,
         *,
-        limits: Limits,
-        progress: Progress = lambda done, total: None,
+        progress: Progress = lambda *_: None,
         parts: Parts | None = None,
     ) -> ClipResult:
         """Swap faces in a video or an animation, from file to file.
 
-        One clip at a time is in work, the most urgent lane first, beside any number of photos. Its
-        frames are worked on in the lane of the caller; cancelling the call drops what has not begun.
+        One clip at a time is in work, the most urgent lane first, beside photos; its frames are
+        worked on in the lane of the caller. Cancelling the call drops what has not begun.
 
         Args:
             order: what is wanted.
             trace: gets spans of what comes before the first frame.
-            limits: what the clip may have.
             progress: is told after every frame.
             parts: keeps what is done, so that another call with the same order goes on from there.
 
@@ -252,9 +254,7 @@ class Service:
         try:
             await self.imports.have("video")
             async with self._place(trace, self.engines.slots) as work:
-                return await work.clip(
-                    order, trace, limits=limits, ahead=self._ahead, progress=progress, parts=parts
-                )
+                return await work.clip(order, trace, self._ahead, progress, parts)
         finally:
             self._clips.release(turn)
 
@@ -318,7 +318,9 @@ class Service:
             await self.imports.have("work")
             from function.work import Work
 
-            self._work = self._work or Work(self.engines, self._workers, self._max_pixels)
+            self._work = self._work or Work(
+                self.engines, self._workers, self._max_pixels, self.clips
+            )
         return self._work
 
 

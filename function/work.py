@@ -16,9 +16,11 @@ from function.faces.person import Person
 from function.faces.pipeline import Pipeline
 from function.faces.select import choose
 from function.faces.swappers.mesh import MeshSwapper
+from function.images import kinds
 from function.images.decode import decode
 from function.images.encode import encode
 from function.images.formats import FORMATS, default_format, flattens
+from function.images.kinds import Kind
 from function.orders import FoundFaces, SwapResult
 from function.problems import Problem
 
@@ -43,6 +45,9 @@ A = TypeVar("A")
 B = TypeVar("B")
 C = TypeVar("C")
 
+_FRAMES_AHEAD = 3
+"""Frames of an animation that are in work at once: a request has about as many threads."""
+
 
 class Work:
     """Finds and swaps faces over engines that are loaded.
@@ -52,12 +57,14 @@ class Work:
             request mixes what two graphs of one model give.
         workers: where everything that takes time is done.
         max_pixels: the largest image that is decoded.
+        clips: what videos and animations may have.
     """
 
-    def __init__(self, engines: Engines, workers: Workers, max_pixels: int) -> None:
+    def __init__(self, engines: Engines, workers: Workers, max_pixels: int, clips: Limits) -> None:
         self._pipeline = Pipeline(engines.stages(), MeshSwapper())
         self._run = workers.run
         self._max_pixels = max_pixels
+        self._clips = clips
 
     async def faces(self, upload: Upload, trace: Trace) -> FoundFaces:
         """See `Service.faces`."""
@@ -68,6 +75,8 @@ class Work:
 
     async def swap(self, order: SwapOrder, trace: Trace) -> SwapResult:
         """See `Service.swap`."""
+        if order.format in {None, "webp"} and (kind := kinds.animation(order.target.data)):
+            return await self._animation(order, kind, trace)
         pipeline = self._pipeline
         (target, faces), (source, cautions), reference = await _all(
             self._run(self._look, order.target, trace, identify=True, quick=turn.quick()),
@@ -131,8 +140,6 @@ class Work:
         self,
         order: ClipOrder,
         trace: Trace,
-        *,
-        limits: Limits,
         ahead: int,
         progress: Progress,
         parts: Parts | None,
@@ -145,8 +152,37 @@ class Work:
             self._person(order.sources, trace), self._reference(order.like, trace)
         )
         studio = Studio(self._pipeline, self._run, source, ahead, progress)
-        result = await swap_clip(studio, order, like, limits, parts)
-        return replace(result, cautions=tuple(dict.fromkeys((*cautions, *result.cautions))))
+        result = await swap_clip(studio, order, like, self._clips, parts)
+        every = dict.fromkeys((*cautions, *result.cautions))
+        return replace(result, source=source.face, cautions=tuple(every))
+
+    async def _animation(self, order: SwapOrder, kind: Kind, trace: Trace) -> SwapResult:
+        """Swap faces in an animated image, frame by frame."""
+        from function.video.animation import swap_animation
+        from function.video.studio import Studio
+
+        (source, cautions), like = await asyncio.gather(
+            self._person(order.sources, trace), self._reference(order.like, trace)
+        )
+        studio = Studio(self._pipeline, self._run, source, _FRAMES_AHEAD, lambda *_: None)
+        with trace.span("frames"):
+            image, told = await swap_animation(
+                studio,
+                order.target.data,
+                (kind, Kind.WEBP if order.format else kind),
+                order.faces,
+                like,
+                quality=order.quality,
+                limits=self._clips,
+            )
+        return SwapResult(
+            image=image,
+            media_type=told.media_type,
+            size=told.size,
+            faces=tuple(studio.judged),
+            source=source.face,
+            cautions=tuple(dict.fromkeys((*cautions, *told.cautions))),
+        )
 
     async def check(self, expected: Golden, result: SwapResult) -> None:
         """Compare the swap of the golden pair with what it must give.

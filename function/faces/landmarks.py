@@ -105,9 +105,7 @@ class FaceMesh:
             fit = self._around(pixels, fit.mesh, angle)
         return fit
 
-    def _around(
-        self, pixels: NDArray[np.uint8], mesh: NDArray[np.float32], angle: float
-    ) -> _Fit:
+    def _around(self, pixels: NDArray[np.uint8], mesh: NDArray[np.float32], angle: float) -> _Fit:
         """One run on the square around a mesh, in which a line at `angle` (radians) is level."""
         cos, sin = np.cos(angle), np.sin(angle)
         turn = np.array([[cos, sin], [-sin, cos]])

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from PIL import Image
 
+from function.images.kinds import Kind
 from function.images.picture import Picture
 from function.orders import ClipResult
 from function.problems import Problem
-from function.video.kinds import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -123,7 +123,7 @@ class Animation:
         loop = self._image.info.get("loop")
         return loop if isinstance(loop, int) else None
 
-    def look(self, _: None = None) -> Frame | None:
+    def look(self) -> Frame | None:
         """The next frame; None after the last.
 
         Raises:
@@ -150,6 +150,7 @@ async def swap_animation(
     kinds: tuple[Kind, Kind],
     selection: Selection,
     like: NDArray[np.float32] | None,
+    *,
     quality: int | None,
     limits: Limits,
 ) -> tuple[bytes, ClipResult]:
@@ -172,8 +173,8 @@ async def swap_animation(
     """
     run = studio.run
     kind, becomes = kinds
-    film = await run(lambda data: Animation(data, kind, limits), data)
-    first = await run(lambda data: Animation(data, kind, limits), data)
+    film = await run(Animation, data, kind, limits)
+    first = await run(Animation, data, kind, limits)
     cast = await studio.cast(selection, like, first.look)
     frames: list[Image.Image] = []
 
@@ -184,16 +185,14 @@ async def swap_animation(
     await studio.shoot(studio.tracker(cast, rate), film.look, take, 0, film.count)
     if not studio.swapped:
         raise studio.nobody(selection)
-    image = await run(lambda frames: _saved(frames, film, becomes, quality), frames)
+    image = await run(_saved, frames, film, becomes, quality)
     cautions: tuple[Caution, ...] = tuple(sorted(studio.cautions))
     return image, ClipResult(
         str(becomes), film.size, film.count, film.seconds, studio.swapped, cautions
     )
 
 
-def _saved(
-    frames: list[Image.Image], film: Animation, becomes: Kind, quality: int | None
-) -> bytes:
+def _saved(frames: list[Image.Image], film: Animation, becomes: Kind, quality: int | None) -> bytes:
     options: dict[str, object] = {}
     if becomes is Kind.WEBP:
         options |= {"quality": quality or _WEBP_QUALITY, "method": 1}

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import os
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from function import __version__
 from function.caution import Caution
+from function.images import kinds
+from function.images.kinds import Kind
 from function.orders import ClipResult
 from function.problems import Problem
-from function.video import kinds
 from function.video.animation import swap_animation
-from function.video.kinds import Kind
 from function.video.parts import Folder
 
 if TYPE_CHECKING:
@@ -28,9 +30,11 @@ if TYPE_CHECKING:
     from function.orders import ClipOrder
     from function.video.limits import Limits
     from function.video.parts import Parts
-    from function.video.reader import Facts, Reader
+    from function.video.plate import Plate
+    from function.video.reader import Facts
     from function.video.studio import Studio
-    from function.video.track import Cast
+    from function.video.track import Tracker
+    from function.video.writer import Encoding
 
 _FITS = {
     Kind.MP4: {Kind.MP4, Kind.MOV, Kind.MKV},
@@ -64,7 +68,13 @@ async def swap_clip(
     if kind.still:
         data = await studio.run(_read, order.target, limits)
         image, result = await swap_animation(
-            studio, data, (kind, order.kind or kind), order.faces, like, order.quality, limits
+            studio,
+            data,
+            (kind, order.kind or kind),
+            order.faces,
+            like,
+            quality=order.quality,
+            limits=limits,
         )
         await studio.run(order.out.write_bytes, image)
         return result
@@ -78,9 +88,9 @@ async def swap_clip(
         import function.video.reader
         import function.video.writer  # noqa: F401
     if parts:
-        return await Video(studio, order, like, limits, parts, kind).make()
+        return await _Video(studio, order, limits, parts, kind).make(like)
     with TemporaryDirectory(prefix="ember-clip-") as folder:
-        return await Video(studio, order, like, limits, Folder(Path(folder)), kind).make()
+        return await _Video(studio, order, limits, Folder(Path(folder)), kind).make(like)
 
 
 @contextmanager
@@ -111,139 +121,110 @@ class _Part:
     times: list[int]
 
 
-class Video:
-    """One order for a video.
-
-    Args:
-        studio: swaps frames.
-        order: what is wanted.
-        like: float32 [128], the person meant by `faces=like`.
-        limits: what the video may have.
-        parts: keeps what is done.
-        kind: of the target.
-    """
+class _Video:
+    """One order for a video."""
 
     def __init__(
-        self,
-        studio: Studio,
-        order: ClipOrder,
-        like: NDArray[np.float32] | None,
-        limits: Limits,
-        parts: Parts,
-        kind: Kind,
+        self, studio: Studio, order: ClipOrder, limits: Limits, parts: Parts, kind: Kind
     ) -> None:
-        self._studio, self._order, self._like = studio, order, like
-        self._limits, self._parts = limits, parts
-        self._kind, self._result_kind = kind, order.kind or kind
-        self._done = 0
-        self._swapped = 0
+        self._studio, self._order, self._limits = studio, order, limits
+        self._parts, self._kind = parts, kind
+        self._done = self._swapped = 0
         self._cautions: set[Caution] = set()
 
-    async def make(self) -> ClipResult:
+    async def make(self, like: NDArray[np.float32] | None) -> ClipResult:
         """Do all parts that are not done yet, and put all together."""
-        from function.video import reader
+        from function.video.reader import Reader, examine
+        from function.video.writer import Encoding
 
-        run, order = self._studio.run, self._order
-        facts = await run(reader.examine, order.target, self._kind, self._limits)
-        digest = await run(_digest, order, self._result_kind)
-        cast = await self._cast(facts)
+        run, order, source = self._studio.run, self._order, self._order.target
+        facts = await run(examine, source, self._kind, self._limits)
+        encoding = Encoding(facts, order.kind or self._kind, order.quality)
+        digest = await run(_digest, order, encoding.kind)
+        look = await run(_plates, source, facts, self._limits)
+        cast = await self._studio.cast(order.faces, like, look)
         tracker = self._studio.tracker(cast, float(facts.rate))
-        source: Reader | None = None
+        reader: Reader | None = None
         parts: list[_Part] = []
-        ends = [*facts.starts[1:], None]
-        for number, (start, end) in enumerate(zip(facts.starts, ends, strict=True)):
+        for number, start in enumerate(facts.starts):
             name = f"{digest}-{number:04}"
             data = await self._parts.get(name)
             if data is None:
-                if source is None:
-                    source = await run(reader.Reader, order.target, self._kind, self._limits)
+                if reader is None:
+                    reader = await run(Reader, source, self._kind, self._limits)
                     if number:
-                        await run(source.seek, start)
-                data = await self._part(facts, tracker, source, end)
+                        await run(reader.seek, start)
+                end = facts.starts[number + 1] if number + 1 < len(facts.starts) else None
+                data = await self._part(encoding, tracker, partial(reader.next, end))
                 await self._parts.put(name, data)
             else:
-                source = None
-            told = await run(_facts, data)
-            self._take(told, facts)
+                reader = None
+            told = await run(_told, data)
+            self._count(told, facts)
             tracker.resume(told["tracker"])
             parts.append(_Part(name, [packet[0] for packet in told["packets"]]))
-            del data
         if not self._swapped:
             raise self._studio.nobody(order.faces)
-        await self._join(facts, parts)
-        return self._told(facts)
+        await self._join(encoding, parts)
+        more = (Caution.ALPHA_FLATTENED,) if facts.alpha else ()
+        return ClipResult(
+            media_type=str(encoding.kind),
+            size=facts.upright,
+            frames=self._done,
+            seconds=facts.seconds,
+            swapped=self._swapped,
+            cautions=(*(each for each in Caution if each in self._cautions), *more),
+        )
 
-    async def _cast(self, facts: Facts) -> Cast:
-        look = await self._studio.run(_plates, self._order.target, facts, self._limits)
-        return await self._studio.cast(self._order.faces, self._like, look)
-
-    async def _part(
-        self, facts: Facts, tracker: Any, source: Reader, end: int | None
-    ) -> bytes:
-        """Swap and encode the frames up to a time."""
+    async def _part(self, encoding: Encoding, tracker: Tracker, decode: Callable[[], Any]) -> bytes:
+        """Swap and encode the frames that are decoded next."""
         from function.video.plate import Plate
         from function.video.writer import Writer
 
-        studio = self._studio
-        writer = await studio.run(Writer, facts, self._result_kind, self._order.quality)
+        studio, facts = self._studio, encoding.facts
+        writer = await studio.run(Writer, encoding)
         studio.begin()
 
-        def look(_: None) -> Plate | None:
-            frame = source.next(end)
+        def look() -> Plate | None:
+            frame = decode()
             return None if frame is None else Plate(frame, facts)
 
-        def take(plate: Any) -> None:
+        def take(plate: Plate) -> None:
             writer.add(plate.frame)
 
         await studio.shoot(tracker, look, take, self._done, facts.frames)
         return await studio.run(
-            lambda told: writer.finish(**told),
-            {
-                "tracker": tracker.state(),
-                "swapped": studio.swapped,
-                "cautions": sorted(studio.cautions),
-            },
+            writer.finish,
+            tracker=tracker.state(),
+            swapped=studio.swapped,
+            cautions=sorted(studio.cautions),
         )
 
-    def _take(self, told: dict[str, Any], facts: Facts) -> None:
+    def _count(self, told: dict[str, Any], facts: Facts) -> None:
         """Count a part as done."""
         self._done += len(told["packets"])
         self._swapped += told["swapped"]
         self._cautions |= {Caution(code) for code in told["cautions"]}
         self._studio.progress(self._done, max(self._done, facts.frames))
 
-    async def _join(self, facts: Facts, parts: list[_Part]) -> None:
+    async def _join(self, encoding: Encoding, parts: list[_Part]) -> None:
         """Write the file, which is there whole or not at all."""
         from function.video.writer import Joiner
 
         run, order = self._studio.run, self._order
         times = [time for part in parts for time in part.times]
-        partial = order.out.with_name(f".{order.out.name}.part")
+        unfinished = order.out.with_name(f".{order.out.name}.{os.getpid()}.part")
         try:
-            joiner = await run(
-                Joiner, partial, self._result_kind, order.target, facts, order.quality, times
-            )
+            joiner = await run(Joiner, unfinished, order.target, encoding, times)
             for part in parts:
                 data = await self._parts.get(part.name)
                 if data is None:
                     raise RuntimeError(f"part {part.name} is gone")
                 await run(joiner.add, data)
             await run(joiner.close)
-            await asyncio.to_thread(partial.replace, order.out)
+            await asyncio.to_thread(unfinished.replace, order.out)
         finally:
-            partial.unlink(missing_ok=True)
-
-    def _told(self, facts: Facts) -> ClipResult:
-        width, height = facts.upright
-        more = (Caution.ALPHA_FLATTENED,) if facts.alpha else ()
-        return ClipResult(
-            media_type=str(self._result_kind),
-            size=(width, height),
-            frames=self._done,
-            seconds=facts.seconds,
-            swapped=self._swapped,
-            cautions=(*(each for each in Caution if each in self._cautions), *more),
-        )
+            unfinished.unlink(missing_ok=True)
 
 
 def _kind(path: Path) -> Kind:
@@ -275,21 +256,22 @@ def _read(path: Path, limits: Limits) -> bytes:
     return path.read_bytes()
 
 
-def _plates(path: Path, facts: Facts, limits: Limits) -> Callable[[None], Any]:
+def _plates(path: Path, facts: Facts, limits: Limits) -> Callable[[], Plate | None]:
     """The frames of a video from its beginning."""
     from function.video.plate import Plate
     from function.video.reader import Reader
 
     source = Reader(path, facts.kind, limits)
 
-    def look(_: None) -> Plate | None:
+    def look() -> Plate | None:
         frame = source.next()
         return None if frame is None else Plate(frame, facts)
 
     return look
 
 
-def _facts(part: bytes) -> dict[str, Any]:
+def _told(part: bytes) -> dict[str, Any]:
+    """What a part says about itself."""
     from function.video.writer import part_facts
 
     return part_facts(part)

@@ -16,12 +16,14 @@ class Limits:
         pixels: of one frame.
         frames: of the whole.
         size: bytes of the file.
+        direct: pixels, of all frames together, of an animation that is answered at once.
     """
 
     seconds: float = 300.0
     pixels: int = 9_000_000
     frames: int = 20_000
     size: int = 512 * 1024**2
+    direct: int = 20_000_000
 
     def check(
         self, *, seconds: float = 0.0, pixels: int = 0, frames: int = 0, size: int = 0

@@ -4,27 +4,29 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Callable, Coroutine
 
+P = ParamSpec("P")
 T = TypeVar("T")
 R = TypeVar("R")
-A = TypeVar("A")
 
 
 class Run(Protocol):
     """Does something in a thread as soon as there is a CPU for it; see `Workers.run`."""
 
-    def __call__(self, work: Callable[[A], R], argument: A, /) -> Awaitable[R]:
+    def __call__(
+        self, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs
+    ) -> Coroutine[Any, Any, R]:
         """Wait for what it gives."""
         ...
 
 
 async def line(
     run: Run,
-    look: Callable[[None], T | None],
+    look: Callable[[], T | None],
     change: Callable[[T], R],
     take: Callable[[R], None],
     ahead: int,
@@ -54,7 +56,7 @@ async def line(
     count, last = 0, None
     window: deque[asyncio.Task[None]] = deque()
     try:
-        while (thing := await run(look, None)) is not None:
+        while (thing := await run(look)) is not None:
             count += 1
             last = asyncio.create_task(finish(thing, last))
             del thing

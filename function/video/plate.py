@@ -1,6 +1,6 @@
 """One frame of a video as a picture, and what was changed in the picture back in the frame.
 
-Only the boxes of faces go through RGB and back: everything else stays the numbers that were decoded.
+Only the boxes of faces go through RGB and back: everything else stays as it was decoded.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from function.images.picture import Picture
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from av.video.plane import VideoPlane
     from numpy.typing import NDArray
 
     from function.faces.face import Box
@@ -94,7 +95,9 @@ class Plate:
     def _coded(self, box: Box) -> tuple[int, int, int, int]:
         """The box in the coded frame, grown to even numbers."""
         width, height = self.picture.size
-        left, top, right, bottom = (int(each) for each in (box.left, box.top, box.right, box.bottom))
+        left, top, right, bottom = (
+            int(each) for each in (box.left, box.top, box.right, box.bottom)
+        )
         if self._mirrored:
             left, right = width - right, width - left
         for _ in range(self._turns):
@@ -103,8 +106,7 @@ class Plate:
         return left & ~1, top & ~1, min(right + 1 & ~1, width), min(bottom + 1 & ~1, height)
 
 
-def _rows(plane: object) -> NDArray[np.uint8]:
+def _rows(plane: VideoPlane) -> NDArray[np.uint8]:
     """A plane as an array, uint8 [height, width with padding]."""
-    whole = np.frombuffer(plane, np.uint8)  # type: ignore[call-overload]
-    return whole.reshape(-1, plane.line_size)[: plane.height]  # type: ignore[attr-defined]
-
+    whole = np.frombuffer(memoryview(plane), np.uint8)
+    return whole.reshape(-1, plane.line_size)[: plane.height]

@@ -12,17 +12,17 @@ import math
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 import av
 import av.error
 import numpy as np
 
+from function.images.kinds import Kind
 from function.problems import Problem
-from function.video.kinds import Kind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator, Iterator
     from pathlib import Path
 
     from av.container import InputContainer
@@ -198,7 +198,7 @@ class Reader:
             self._ahead = frame
             return
 
-    def _decoded(self) -> Iterator[VideoFrame]:
+    def _decoded(self) -> Generator[VideoFrame]:
         for frame in self._file.decode(self._stream):
             self._limits.check(pixels=frame.width * frame.height)
             if frame.is_corrupt or frame.pts is None:
@@ -303,10 +303,8 @@ def _cuts(times: list[int], keys: list[int], tick: Fraction) -> Iterator[int]:
 
 
 def _display(frame: VideoFrame) -> tuple[int, ...] | None:
-    for side in frame.side_data:
-        if getattr(side.type, "name", "") == "DISPLAYMATRIX":
-            return tuple(np.frombuffer(bytes(side)[:36], np.int32).tolist())
-    return None
+    side = cast("Any", frame.side_data).get("DISPLAYMATRIX")
+    return None if side is None else tuple(np.frombuffer(bytes(side)[:36], np.int32).tolist())
 
 
 def _colour(frame: VideoFrame) -> Colour:

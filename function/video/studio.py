@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from function import turn
-from function.caution import Caution
 from function.faces.face import embedding_of
 from function.faces.select import Selection, Way, choose
 from function.problems import Problem
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from function.caution import Caution
     from function.faces.face import Box, Face
     from function.faces.pipeline import Pipeline, SwappedFace
     from function.faces.swappers.protocol import Source
@@ -35,8 +35,15 @@ _LOOKED_AT = 10
 class Frame(Protocol):
     """One frame: a picture that can be changed."""
 
-    picture: Picture
-    at: float
+    @property
+    def picture(self) -> Picture:
+        """It, upright."""
+        ...
+
+    @property
+    def at(self) -> float:
+        """When it is shown, in seconds."""
+        ...
 
     def put(self, canvas: NDArray[np.uint8], boxes: Sequence[Box]) -> None:
         """Take over what was changed in these boxes."""
@@ -90,7 +97,7 @@ class Studio:
         self,
         selection: Selection,
         like: NDArray[np.float32] | None,
-        look: Callable[[None], Frame | None],
+        look: Callable[[], Frame | None],
     ) -> Cast:
         """Whose faces are meant.
 
@@ -107,7 +114,7 @@ class Studio:
         if selection.way is Way.LIKE:
             return Cast((like,) if like is not None else ())
         number = 0
-        while (frame := await self.run(look, None)) is not None:
+        while (frame := await self.run(look)) is not None:
             if number % _LOOKED_AT == 0 and (faces := await self.run(self._found, frame.picture)):
                 chosen = choose(faces, selection)
                 return Cast(tuple(embedding_of(face) for face in chosen))
@@ -128,8 +135,8 @@ class Studio:
     async def shoot(
         self,
         tracker: Tracker,
-        look: Callable[[None], Frame | None],
-        take: Callable[[Frame], None],
+        look: Callable[[], Frame | None],
+        take: Callable[[Any], None],
         done: int,
         total: int,
     ) -> int:
@@ -140,8 +147,8 @@ class Studio:
         """
         count = done
 
-        def follow(_: None) -> Shot | None:
-            frame = look(None)
+        def follow() -> Shot | None:
+            frame = look()
             if frame is None:
                 return None
             faces = tracker.follow(frame.picture, frame.at, Trace())

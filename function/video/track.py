@@ -183,7 +183,9 @@ class Tracker:
             else:
                 track.mesh = mesh
                 track.smooth.follow(mesh, at)
-        kept = (each for each in self._tracks if each.lost is None or at - each.lost < _REMEMBERED_S)
+        kept = (
+            each for each in self._tracks if each.lost is None or at - each.lost < _REMEMBERED_S
+        )
         self._tracks = list(kept)
         return lost
 
@@ -195,7 +197,9 @@ class Tracker:
             pixels: NDArray[np.uint8], detection: Detection
         ) -> tuple[NDArray[np.float32], float]:
             known = next((mesh for mesh in seen if _holds(detection.box, mesh)), None)
-            return (known, 1.0) if known is not None else self._models.landmarks.fit(pixels, detection)
+            return (
+                (known, 1.0) if known is not None else self._models.landmarks.fit(pixels, detection)
+            )
 
         search, closely = self._models.detect, cut or self._glances >= _CLOSELY
         if closely:

@@ -3,38 +3,82 @@
 from __future__ import annotations
 
 import json
-import logging
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
 
 import av
-import av.error
 from av.codec.context import Flags
 from av.packet import Packet
 
+from function.images.kinds import Kind
 from function.problems import Problem
-from function.video.kinds import Kind
 from function.video.plate import FORMAT
-from function.video.reader import opened, pictures, readable
+from function.video.reader import opened, readable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
     from av.video.codeccontext import VideoCodecContext
     from av.video.frame import VideoFrame
+    from av.video.stream import VideoStream
 
     from function.video.reader import Facts
-
-log = logging.getLogger(__name__)
 
 _MUXERS = {Kind.MP4: "mp4", Kind.MOV: "mov", Kind.WEBM: "webm", Kind.MKV: "matroska"}
 _QUALITY = 90
 """Where the caller names none; as photos have it."""
 
 
-def codec(kind: Kind) -> str:
-    """How videos of a kind are written."""
-    return "libvpx-vp9" if kind is Kind.WEBM else "libx264"
+@dataclass(frozen=True, slots=True)
+class Encoding:
+    """How a video is written.
+
+    Attributes:
+        facts: of the original.
+        kind: of the file that is made.
+        quality: 1 to 100; None for a good one.
+    """
+
+    facts: Facts
+    kind: Kind
+    quality: int | None = None
+
+    @property
+    def codec(self) -> str:
+        """The name of the encoder."""
+        return "libvpx-vp9" if self.kind is Kind.WEBM else "libx264"
+
+    def open(self) -> VideoCodecContext:
+        """An encoder; all that one gives are equal, so that parts of several make one video."""
+        context = cast("VideoCodecContext", av.CodecContext.create(self.codec, "w"))
+        self.set_up(context)
+        context.open()
+        return context
+
+    def set_up(self, context: VideoCodecContext) -> None:
+        """Make an encoder that is not open yet the one of this video."""
+        facts = self.facts
+        context.width, context.height = facts.size
+        context.pix_fmt = FORMAT
+        context.time_base, context.framerate = facts.time_base, facts.rate
+        context.color_primaries, context.color_trc = facts.colour.primaries, facts.colour.transfer
+        context.colorspace, context.color_range = facts.colour.matrix, 1 + facts.colour.full
+        if facts.aspect:
+            context.sample_aspect_ratio = facts.aspect
+        context.thread_count = 1  # as many frames at once as there are CPUs, not more
+        context.flags |= Flags.global_header
+        worse = 100 - (self.quality or _QUALITY)
+        if self.codec == "libx264":
+            context.options = {"preset": "veryfast", "crf": f"{15 + worse * 0.35:.1f}"}
+            return
+        context.bit_rate = 0
+        context.options = {
+            "deadline": "realtime",
+            "cpu-used": "6",
+            "crf": str(round(20 + worse * 0.42)),
+            "lag-in-frames": "0",
+        }
 
 
 def part_facts(data: bytes) -> dict[str, Any]:
@@ -44,17 +88,10 @@ def part_facts(data: bytes) -> dict[str, Any]:
 
 
 class Writer:
-    """Encodes the frames of one part.
+    """Encodes the frames of one part."""
 
-    Args:
-        facts: of the video.
-        kind: of the file that is made.
-        quality: 1 to 100; None for a good one.
-    """
-
-    def __init__(self, facts: Facts, kind: Kind, quality: int | None) -> None:
-        self._context = av.CodecContext.create(codec(kind), "w")
-        _set_up(self._context, facts, kind, quality)
+    def __init__(self, encoding: Encoding) -> None:
+        self._context = encoding.open()
         self._packets: list[Packet[Any]] = []
         self._durations: dict[int, int] = {}
 
@@ -86,35 +123,27 @@ class Joiner:
 
     Args:
         path: the file to write.
-        kind: what it becomes.
         source: the original.
-        facts: of it.
-        quality: with which the parts were written.
+        encoding: with which the parts were written.
         times: of all frames, in ticks, in any order.
 
     Raises:
         Problem: `bad_value`, the sound does not fit into a file of that kind.
     """
 
-    def __init__(
-        self,
-        path: Path,
-        kind: Kind,
-        source: Path,
-        facts: Facts,
-        quality: int | None,
-        times: Iterable[int],
-    ) -> None:
-        self._facts = facts
-        self._decoding = iter(_decoding_times(sorted(times), _reordered(facts, kind, quality)))
+    def __init__(self, path: Path, source: Path, encoding: Encoding, times: Iterable[int]) -> None:
+        facts, kind = encoding.facts, encoding.kind
+        self._tick, self._kind = facts.time_base, kind
+        context = encoding.open()
+        held = context.reorder_depth if context.has_b_frames else 0
+        self._decoding = _decoding_times(sorted(times), held)
         options = {"movflags": "+faststart"} if kind in {Kind.MP4, Kind.MOV} else {}
         self._file = av.open(f"file:{path}", "w", format=_MUXERS[kind], container_options=options)
-        self._stream = self._file.add_stream(codec(kind), rate=facts.rate)
-        _set_up(self._stream.codec_context, facts, kind, quality)
+        self._stream = cast("VideoStream", self._file.add_stream(encoding.codec, rate=facts.rate))
+        encoding.set_up(self._stream.codec_context)
         if facts.display:
             self._stream.set_display_matrix(facts.display)
-        self._source = opened(source, facts.kind)
-        self._others = self._rest(kind)
+        self._others = self._rest(source, facts.kind)
         self._next_other = next(self._others, None)
 
     def add(self, part: bytes) -> None:
@@ -124,10 +153,10 @@ class Joiner:
             packet: Packet[Any] = Packet(part[at : at + size])
             at += size
             packet.stream = self._stream
-            packet.time_base = self._facts.time_base
+            packet.time_base = self._tick
             packet.pts, packet.dts, packet.duration = time, next(self._decoding), duration
             packet.is_keyframe = key
-            self._add_others(float(packet.dts * self._facts.time_base))
+            self._add_others(float(packet.dts * self._tick))
             self._file.mux(packet)
 
     def close(self) -> None:
@@ -141,13 +170,11 @@ class Joiner:
             if packet.dts is not None and float(packet.dts * packet.time_base) > until:
                 return
             self._file.mux(packet)
-            with readable():
-                self._next_other = next(self._others, None)
+            self._next_other = next(self._others, None)
 
-    def _rest(self, kind: Kind) -> Iterator[Packet[Any]]:
+    def _rest(self, source: Path, kind: Kind) -> Iterator[Packet[Any]]:
         """The packets of sound and subtitles, for the streams that they now belong to."""
-        with readable(), self._source as file:
-            pictures(file)
+        with readable(), opened(source, kind) as file:
             streams = {}
             for stream in (*file.streams.audio, *file.streams.subtitles):
                 try:
@@ -155,20 +182,16 @@ class Joiner:
                 except ValueError:
                     if stream.type == "subtitle":
                         continue
-                    raise _no_room(stream.codec_context.name, kind) from None
+                    raise _no_room(stream.codec_context.name, self._kind) from None
                 if language := stream.metadata.get("language"):
                     own.metadata["language"] = language
                 streams[stream.index] = own
-            yield from _moved(file, streams)
-
-
-def _moved(file: Any, streams: Mapping[int, Any]) -> Iterator[Packet[Any]]:
-    if not streams:
-        return
-    for packet in file.demux([file.streams[index] for index in streams]):
-        if packet.dts is not None:
-            packet.stream = streams[packet.stream_index]
-            yield packet
+            if not streams:
+                return
+            for packet in file.demux([file.streams[index] for index in streams]):
+                if packet.dts is not None:
+                    packet.stream = streams[packet.stream_index]
+                    yield packet
 
 
 def _no_room(name: str, kind: Kind) -> Problem:
@@ -180,38 +203,6 @@ def _no_room(name: str, kind: Kind) -> Problem:
     )
 
 
-def _set_up(context: VideoCodecContext, facts: Facts, kind: Kind, quality: int | None) -> None:
-    """Make an encoder the one of this video: each of them writes the same head."""
-    context.width, context.height = facts.size
-    context.pix_fmt = FORMAT
-    context.time_base, context.framerate = facts.time_base, facts.rate
-    context.color_primaries, context.color_trc = facts.colour.primaries, facts.colour.transfer
-    context.colorspace, context.color_range = facts.colour.matrix, 1 + facts.colour.full
-    if facts.aspect:
-        context.sample_aspect_ratio = facts.aspect
-    context.thread_count = 1  # as many frames at once as there are CPUs, not more
-    context.flags |= Flags.global_header
-    worse = 100 - (quality or _QUALITY)
-    if codec(kind) == "libx264":
-        context.options = {"preset": "veryfast", "crf": f"{15 + worse * 0.35:.1f}"}
-    else:
-        context.bit_rate = 0
-        context.options = {
-            "deadline": "realtime",
-            "cpu-used": "6",
-            "crf": str(round(20 + worse * 0.42)),
-            "lag-in-frames": "0",
-        }
-
-
-def _reordered(facts: Facts, kind: Kind, quality: int | None) -> int:
-    """How many frames an encoder of this video holds back to put them into another order."""
-    context = av.CodecContext.create(codec(kind), "w")
-    _set_up(context, facts, kind, quality)
-    context.open()
-    return int(context.has_b_frames and context.reorder_depth)
-
-
 def _decoding_times(times: Sequence[int], held: int) -> Iterator[int]:
     """The times at which packets are decoded: those of the frames, so many frames earlier.
 
@@ -221,5 +212,3 @@ def _decoding_times(times: Sequence[int], held: int) -> Iterator[int]:
     step = times[1] - times[0] if len(times) > 1 else 1
     yield from (times[0] - step * early for early in range(held, 0, -1))
     yield from times[: len(times) - held]
-
-

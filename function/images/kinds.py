@@ -45,7 +45,7 @@ SUFFIXES = {
 }
 
 
-def video(head: bytes) -> Kind | None:
+def video(head: bytes | bytearray) -> Kind | None:
     """The kind of a video; None for whatever else it is.
 
     Args:
@@ -55,50 +55,56 @@ def video(head: bytes) -> Kind | None:
         return Kind.WEBM if b"webm" in head[:64] else Kind.MKV
     if head[4:8] == b"ftyp":
         brand = head[8:12]
-        if signature.image_format(head) is not None:
+        if signature.image_format(bytes(head[:HEAD])) is not None:
             return None
         return Kind.MOV if brand == b"qt  " else Kind.MP4
     return Kind.MOV if head[4:8] in _ATOMS else None
 
 
-def animation(data: bytes) -> Kind | None:
+def animation(data: bytes | bytearray) -> Kind | None:
     """The kind of an animated image; None for whatever else it is, also for a GIF of one image.
 
     Args:
         data: the whole file.
     """
     if data.startswith(b"RIFF") and data[8:16] == b"WEBPVP8X":
-        return Kind.WEBP if data[20:21] and data[20] & 2 else None
-    return Kind.GIF if data.startswith((b"GIF87a", b"GIF89a")) and _has_two(data) else None
+        return Kind.WEBP if frames(data, 2) == 2 else None
+    return Kind.GIF if data.startswith((b"GIF87a", b"GIF89a")) and frames(data, 2) == 2 else None
 
 
-def clip(data: bytes) -> Kind | None:
+def frames(data: bytes | bytearray, most: int = 1_000_000) -> int:
+    """How many images a GIF or a WebP has, found without decoding; it stops counting at `most`."""
+    count, at = 0, 12
+    if data.startswith(b"RIFF"):
+        while at + 8 <= len(data) and count < most:
+            count += data[at : at + 4] == b"ANMF"
+            size = int.from_bytes(data[at + 4 : at + 8], "little")
+            at += 8 + size + size % 2
+        return count
+    at = 13 + _table(data, 10)
+    while at < len(data) and count < most:
+        if data[at] == 0x21:  # an extension: its label, then parts
+            at = _parts_end(data, at + 2)
+        elif data[at] == 0x2C:
+            count += 1
+            at = _parts_end(data, at + 11 + _table(data, at + 9))
+        else:
+            break
+    return count
+
+
+def clip(data: bytes | bytearray) -> Kind | None:
     """The kind of a clip, be it a video or an animation, from the whole file."""
     return video(data[:HEAD]) or animation(data)
 
 
-def _has_two(data: bytes) -> bool:
-    """Whether a GIF has a second image; walks over its blocks and decodes nothing."""
-    images, at = 0, 13 + _table(data, 10)
-    while at < len(data) and images < 2:
-        block = data[at]
-        if block == 0x21:  # an extension: its label, then parts
-            at = _parts_end(data, at + 2)
-        elif block == 0x2C:
-            images += 1
-            at = _parts_end(data, at + 11 + _table(data, at + 9))
-        else:
-            break
-    return images == 2
-
-
-def _table(data: bytes, at: int) -> int:
+def _table(data: bytes | bytearray, at: int) -> int:
     """Bytes of the table of colours that the flags at this place announce."""
     flags = data[at] if at < len(data) else 0
     return 3 << (flags & 7) + 1 if flags & 0x80 else 0
 
 
-def _parts_end(data: bytes, at: int) -> int:
+def _parts_end(data: bytes | bytearray, at: int) -> int:
     """Where a row of parts, each with its length before it, ends."""
     while at < len(data) and data[at]:
         at += data[at] + 1
