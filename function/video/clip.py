@@ -8,6 +8,7 @@ import os
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from io import BytesIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -135,11 +136,12 @@ class _Video:
     async def make(self, like: NDArray[np.float32] | None) -> ClipResult:
         """Do all parts that are not done yet, and put all together."""
         from function.video.reader import Reader, examine
-        from function.video.writer import Encoding
+        from function.video.writer import Encoding, Joiner
 
         run, order, source = self._studio.run, self._order, self._order.target
         facts = await run(examine, source, self._kind, self._limits)
         encoding = Encoding(facts, order.kind or self._kind, order.quality)
+        await run(Joiner, BytesIO(), source, encoding, ())  # what cannot be joined is not begun
         digest = await run(_digest, order, encoding.kind)
         look = await run(_plates, source, facts, self._limits)
         cast = await self._studio.cast(order.faces, like, look)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from io import BytesIO
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 import av
+import av.error
 from av.codec.context import Flags
 from av.packet import Packet
 
@@ -122,7 +124,7 @@ class Joiner:
     """Puts parts and the sound of the original into a file. It encodes nothing.
 
     Args:
-        path: the file to write.
+        out: the file to write, or an object to write into.
         source: the original.
         encoding: with which the parts were written.
         times: of all frames, in ticks, in any order.
@@ -131,20 +133,32 @@ class Joiner:
         Problem: `bad_value`, the sound does not fit into a file of that kind.
     """
 
-    def __init__(self, path: Path, source: Path, encoding: Encoding, times: Iterable[int]) -> None:
+    def __init__(
+        self, out: Path | BytesIO, source: Path, encoding: Encoding, times: Iterable[int]
+    ) -> None:
         facts, kind = encoding.facts, encoding.kind
         self._tick, self._kind = facts.time_base, kind
         context = encoding.open()
         held = context.reorder_depth if context.has_b_frames else 0
         self._decoding = _decoding_times(sorted(times), held)
-        options = {"movflags": "+faststart"} if kind in {Kind.MP4, Kind.MOV} else {}
-        self._file = av.open(f"file:{path}", "w", format=_MUXERS[kind], container_options=options)
+        self._file = av.open(
+            out if isinstance(out, BytesIO) else f"file:{out}",
+            "w",
+            format=_MUXERS[kind],
+            container_options={"movflags": "+faststart"} if kind in {Kind.MP4, Kind.MOV} else {},
+        )
         self._stream = cast("VideoStream", self._file.add_stream(encoding.codec, rate=facts.rate))
         encoding.set_up(self._stream.codec_context)
         if facts.display:
             self._stream.set_display_matrix(facts.display)
         self._others = self._rest(source, facts.kind)
         self._next_other = next(self._others, None)
+        try:
+            self._file.start_encoding()
+        except av.error.FFmpegError as error:
+            if self._next_other is None:
+                raise
+            raise _no_room(self._next_other.stream.codec_context.name, kind) from error
 
     def add(self, part: bytes) -> None:
         """Add the next part."""
