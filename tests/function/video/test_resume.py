@@ -19,10 +19,6 @@ from tests.function.video.films import PHOTOS, film, scene, sound_of, times_of
 
 EMBER_SWAP = [str(Path(sys.executable).with_name("ember")), "swap"]
 EMBER_SWAP += [str(PHOTOS / "grace_hopper.jpg")]
-    str(Path(sys.executable).with_name("ember")),
-    "swap",
-    str(PHOTOS / "grace_hopper.jpg"),
-]
 FRAMES = 28
 """At two frames a second: four parts of about four seconds each."""
 
