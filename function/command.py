@@ -18,6 +18,7 @@ COMMANDS = {
     "price": ("function.cli.price:price", "Say how many tokens a swap costs."),
     "keys": ("function.cli.keys:keys", "Make API keys for callers."),
     "events": ("function.cli.events:events", "Explain what would be done with an event."),
+    "jobs": ("function.cli.jobs:jobs", "List, show and delete the jobs of a Redis."),
     "coldstart": ("function.cli.coldstart:coldstart", "Show where the time goes until ready."),
     "config": ("function.cli.config:config", "Show the settings and where each came from."),
     "ping": ("keepalive.cli:ping", "Ask a server whether it is ready, and swaps."),

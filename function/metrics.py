@@ -16,6 +16,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 from function.admission.ladder import Rung
 from function.admission.quota import Event
 from function.events.outcome import Kind
+from function.jobs.job import State
 from function.runtime import memory
 from function.turn import Lane
 from warmup.phase import Phase
@@ -76,6 +77,8 @@ class Metrics:
             f"Events that were delivered, by what became of them. {kinds}.",
             "outcome",
         )
+        states = ", ".join(f"`{each}`: {each.meaning}" for each in State if not each.open)
+        self._jobs = self._counter("ember_jobs", f"Jobs that ended here. {states}.", "state")
         self._heartbeat_seconds = self._histogram(
             "ember_heartbeat_seconds", "Swaps that an idle replica made to stay warm."
         )
@@ -156,6 +159,10 @@ class Metrics:
     def on_event(self, outcome: Outcome) -> None:
         """Count one event."""
         self._events.labels(outcome.kind).inc()
+
+    def on_job(self, state: State) -> None:
+        """Count one job."""
+        self._jobs.labels(state).inc()
 
     def _first_ratio(self) -> float:
         if len(self._swaps) < 2:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from function.faces.select import Selection
 
@@ -116,3 +116,11 @@ class FoundFaces:
     size: tuple[int, int]
     faces: tuple[Face, ...]
     cautions: tuple[Caution, ...]
+
+
+class Swap(Protocol):
+    """Makes a swap, when its turn has come."""
+
+    async def __call__(self, order: SwapOrder) -> SwapResult:
+        """See `Service.swap`."""
+        ...

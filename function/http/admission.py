@@ -91,7 +91,7 @@ class Door:
             try:
                 held.take(size)
             except NoRoomError:
-                raise _overloaded(
+                raise overloaded(
                     "The bodies of the requests at hand leave no room for another.",
                     self.parts.queue.wait_s(lane),
                     limit=self.parts.room.size,
@@ -171,18 +171,25 @@ class Visit:
         if not (refusal := queue.refusal(lane, self.turn.deadline - time.monotonic())):
             return
         if refusal.late:
-            raise _overloaded(
+            raise overloaded(
                 f"The wait is {refusal.wait_s:.1f} seconds; the deadline would pass meanwhile.",
                 refusal.again_s,
                 lane=str(lane),
             )
-        raise _overloaded(
+        raise overloaded(
             f"{queue.limit} requests or more are waiting already.",
             refusal.again_s,
             lane=str(lane),
             limit=queue.limit,
             setting="EMBER_QUEUE_LIMIT",
         )
+
+    @property
+    def job_lane(self) -> Lane:
+        """The lane of a job that the request makes: what it asks for, else what its tier says."""
+        if LANE in self._request.headers or self.visitor.tier.jobs.before(self.turn.lane):
+            return self.turn.lane
+        return self.visitor.tier.jobs
 
     @property
     def pays(self) -> bool:
@@ -205,7 +212,7 @@ class Visit:
         if not (rungs := self.door.parts.look()):
             return
         if Rung.REFUSE_BULK in rungs and self.turn.lane is Lane.BULK:
-            raise _overloaded(
+            raise overloaded(
                 "The lane `bulk` is closed while others have to wait.", CALM_S, lane=str(Lane.BULK)
             )
         if Rung.QUICK_SEARCH in rungs:
@@ -223,11 +230,9 @@ class Visit:
         headers["RateLimit-Policy"] = f'"{name}";q={standing.allowance.tokens};w={period_s}'
         headers["RateLimit"] = f'"{name}";r={left};t={refill_s}'
 
-    async def pay(self, job: Job | None) -> Receipt | None:
-        """Take the price of a job; None where there is none."""
+    async def pay(self, tokens: int) -> Receipt | None:
+        """Take tokens; None where there is nothing to take."""
         subject, allowance = self.visitor.subject, self.visitor.allowance
-        prices = self.door.parts.policy.prices
-        tokens = prices.of(job) if job else prices.look
         if subject is None or allowance is None or not tokens:
             return None
         if (taken := await self.door.parts.quota.take(subject, allowance, tokens)) is None:
@@ -251,7 +256,8 @@ class _Work:
         visit = self._visit
         visit.check()
         visit.climb()
-        self._receipt = await visit.pay(self._job)
+        prices = visit.door.parts.policy.prices
+        self._receipt = await visit.pay(prices.of(self._job) if self._job else prices.look)
         if self._receipt:
             try:
                 visit.check()  # others may have come meanwhile
@@ -334,7 +340,8 @@ def _exhausted(debit: Debit, standing: Standing, tokens: int) -> Problem:
     return problem
 
 
-def _overloaded(detail: str, again_s: float, **extra: object) -> Problem:
+def overloaded(detail: str, again_s: float, **extra: object) -> Problem:
+    """The problem of what there is no room for now."""
     problem = Problem("overloaded", detail, headers=retry_after(again_s))
     problem.extra.update(extra)
     return problem
