@@ -106,7 +106,7 @@ class ClipResult:
     seconds: float
     swapped: int
     cautions: tuple[Caution, ...]
-    source: Face | None = None
+    source: Face
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,9 +118,29 @@ class FoundFaces:
     cautions: tuple[Caution, ...]
 
 
+class Parts(Protocol):
+    """Keeps bytes by name, until the clip is whole. What it raises ends the work on the clip."""
+
+    async def get(self, name: str) -> bytes | None:
+        """A part that is there, whole; else None."""
+        ...
+
+    async def put(self, name: str, data: bytes) -> None:
+        """Keep a part; it is there whole or not at all."""
+        ...
+
+
 class Swap(Protocol):
     """Makes a swap, when its turn has come."""
 
-    async def __call__(self, order: SwapOrder) -> SwapResult:
-        """See `Service.swap`."""
+    async def __call__(self, order: SwapOrder, watch: Watch | None = None) -> SwapResult:
+        """See `Service.swap`, and for a video `Service.clip`; `watch` is for that."""
+        ...
+
+
+class Watch(Parts, Protocol):
+    """Keeps the parts of a clip, and is told how far it is."""
+
+    def progress(self, done: int, total: int) -> None:
+        """See `Progress`."""
         ...

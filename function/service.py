@@ -27,10 +27,9 @@ from warmup.timeline import Timeline
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Collection, Sequence
 
-    from function.orders import ClipOrder, ClipResult, FoundFaces, Progress, SwapResult
+    from function.orders import ClipOrder, ClipResult, FoundFaces, Parts, Progress, SwapResult
     from function.runtime.engine import Engine
     from function.runtime.observer import Observer
-    from function.video.parts import Parts
     from function.work import Work
     from warmup.golden import Golden
     from warmup.manifest import Model

@@ -34,11 +34,10 @@ if TYPE_CHECKING:
     from function.faces.face import Face
     from function.faces.swappers.protocol import Source
     from function.images.picture import Picture
-    from function.orders import ClipOrder, ClipResult, Progress, SwapOrder, Upload
+    from function.orders import ClipOrder, ClipResult, Parts, Progress, SwapOrder, Upload
     from function.runtime.workers import Workers
     from function.trace import Trace
     from function.video.limits import Limits
-    from function.video.parts import Parts
     from warmup.golden import Golden
 
 A = TypeVar("A")
@@ -154,7 +153,7 @@ class Work:
         studio = Studio(self._pipeline, self._run, source, ahead, progress)
         result = await swap_clip(studio, order, like, self._clips, parts)
         every = dict.fromkeys((*cautions, *result.cautions))
-        return replace(result, source=source.face, cautions=tuple(every))
+        return replace(result, cautions=tuple(every))
 
     async def _animation(self, order: SwapOrder, kind: Kind, trace: Trace) -> SwapResult:
         """Swap faces in an animated image, frame by frame."""

@@ -188,7 +188,13 @@ async def swap_animation(
     image = await run(_saved, frames, film, becomes, quality)
     cautions: tuple[Caution, ...] = tuple(sorted(studio.cautions))
     return image, ClipResult(
-        str(becomes), film.size, film.count, film.seconds, studio.swapped, cautions
+        media_type=str(becomes),
+        size=film.size,
+        frames=film.count,
+        seconds=film.seconds,
+        swapped=studio.swapped,
+        cautions=cautions,
+        source=studio.source.face,
     )
 
 

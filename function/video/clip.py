@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from io import BytesIO
@@ -20,17 +19,17 @@ from function.images.kinds import Kind
 from function.orders import ClipResult
 from function.problems import Problem
 from function.video.animation import swap_animation
+from function.video.decoder import decoder
 from function.video.parts import Folder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     import numpy as np
     from numpy.typing import NDArray
 
-    from function.orders import ClipOrder
+    from function.orders import ClipOrder, Parts
     from function.video.limits import Limits
-    from function.video.parts import Parts
     from function.video.plate import Plate
     from function.video.reader import Facts
     from function.video.studio import Studio
@@ -92,26 +91,6 @@ async def swap_clip(
         return await _Video(studio, order, limits, parts, kind).make(like)
     with TemporaryDirectory(prefix="ember-clip-") as folder:
         return await _Video(studio, order, limits, Folder(Path(folder)), kind).make(like)
-
-
-@contextmanager
-def decoder() -> Iterator[None]:
-    """Say what is missing where the body imports what videos need, and it is not there.
-
-    Raises:
-        Problem: `unsupported_media_type`.
-    """
-    try:
-        yield
-    except ModuleNotFoundError as error:
-        if error.name != "av":
-            raise
-        raise Problem(
-            "unsupported_media_type",
-            "The target is a video, and this server has nothing to decode it with.",
-            image="target",
-            hint='Whoever runs it can add that: pip install "ember-function[video]".',
-        ) from None
 
 
 @dataclass(slots=True)
@@ -176,6 +155,7 @@ class _Video:
             seconds=facts.seconds,
             swapped=self._swapped,
             cautions=(*(each for each in Caution if each in self._cautions), *more),
+            source=self._studio.source.face,
         )
 
     async def _part(self, encoding: Encoding, tracker: Tracker, decode: Callable[[], Any]) -> bytes:

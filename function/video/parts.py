@@ -5,22 +5,36 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from function.orders import Parts
 
-class Parts(Protocol):
-    """Keeps bytes by name, until the clip is whole. What it raises ends the work on the clip."""
+
+class Doubled:
+    """Keeps parts in a folder, for as long as this process works on the clip, and elsewhere too.
+
+    Args:
+        near: the folder.
+        far: keeps them for others to go on.
+    """
+
+    def __init__(self, near: Folder, far: Parts) -> None:
+        self._near, self._far = near, far
 
     async def get(self, name: str) -> bytes | None:
-        """A part that is there, whole; else None."""
-        ...
+        """See `Parts`."""
+        data = await self._near.get(name)
+        if data is None and (data := await self._far.get(name)) is not None:
+            await self._near.put(name, data)
+        return data
 
     async def put(self, name: str, data: bytes) -> None:
-        """Keep a part; it is there whole or not at all."""
-        ...
+        """See `Parts`."""
+        await self._near.put(name, data)
+        await self._far.put(name, data)
 
 
 class Folder:

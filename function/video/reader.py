@@ -12,6 +12,7 @@ import math
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
+from io import BytesIO
 from typing import TYPE_CHECKING, Any, cast
 
 import av
@@ -137,6 +138,18 @@ def examine(path: Path, kind: Kind, limits: Limits) -> Facts:
         aspect=aspect,
         alpha=alpha,
     )
+
+
+def pixels(data: bytes, kind: Kind) -> int:
+    """The pixels of all frames of a video in memory together.
+
+    Raises:
+        Problem: `bad_clip`.
+    """
+    with readable(), av.open(BytesIO(data), "r", format=_DEMUXERS[kind]) as file:
+        stream = pictures(file)
+        frames = sum(bool(packet.size) for packet in file.demux(stream))
+        return stream.width * stream.height * frames
 
 
 class Reader:

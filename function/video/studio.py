@@ -71,7 +71,7 @@ class Studio:
         progress: is told how many frames are done, and of how many; from the event loop.
 
     Attributes:
-        run, progress: as given.
+        run, source, progress: as given.
         judged: the faces of the first frame that had some.
         swapped: in how many frames there were faces.
         cautions: what may look wrong.
@@ -85,7 +85,7 @@ class Studio:
         ahead: int,
         progress: Progress,
     ) -> None:
-        self._pipeline, self._source = pipeline, source
+        self._pipeline, self.source = pipeline, source
         self.run, self._ahead, self.progress = run, ahead, progress
         self._loop = asyncio.get_running_loop()
         self._first = True
@@ -169,7 +169,7 @@ class Studio:
         """Swap the faces of one frame."""
         if not shot.faces:
             return shot
-        pipeline, picture, source, trace = self._pipeline, shot.frame.picture, self._source, Trace()
+        pipeline, picture, source, trace = self._pipeline, shot.frame.picture, self.source, Trace()
         canvas, own = pipeline.swap(picture, shot.faces, source, trace)
         found = {caution for each in own for caution in each}
         if shot.judge:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from io import BytesIO
 from dataclasses import dataclass
+from io import BytesIO
 from typing import TYPE_CHECKING, Any, cast
 
 import av
