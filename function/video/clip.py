@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import logging
 import os
 from dataclasses import dataclass
 from functools import partial
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
     from function.video.studio import Studio
     from function.video.track import Tracker
     from function.video.writer import Encoding
+
+log = logging.getLogger("ember.video")
 
 _FITS = {
     Kind.MP4: {Kind.MP4, Kind.MOV, Kind.MKV},
@@ -140,6 +143,7 @@ class _Video:
                 await self._parts.put(name, data)
             else:
                 reader = None
+                log.info("a part of a clip is done already", extra={"part": number})
             told = await run(_told, data)
             self._count(told, facts)
             tracker.resume(told["tracker"])
