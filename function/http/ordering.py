@@ -14,10 +14,11 @@ from function import logs
 from function.admission.policy import Job as Priced
 from function.http import fields
 from function.http.admission import overloaded
-from function.http.aside import aside
+from function.http.aside import AT_ONCE, aside
 from function.http.edge import exchange_of
 from function.http.tables import selected
 from function.http.uris import check_bucket
+from function.images import kinds
 from function.jobs import callback as callbacks
 from function.jobs.book import BookError, FullError, Opened
 from function.jobs.job import Callback, Spec, key_of
@@ -237,7 +238,8 @@ class Ordering:
 
 async def priced(target: Upload, sources: int, selection: Selection) -> Priced:
     """What the price depends on; a target that cannot be read costs as little as the smallest."""
-    pixels = await aside(len(target.data), measure.worth, target.data)
+    video = kinds.video(target.data[: kinds.HEAD])  # of which even a small one takes time
+    pixels = await aside(AT_ONCE + 1 if video else len(target.data), measure.worth, target.data)
     return Priced(pixels, sources, selection.named)
 
 

@@ -8,6 +8,7 @@ import logging
 import os
 from dataclasses import dataclass
 from functools import partial
+from importlib import import_module
 from io import BytesIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -88,8 +89,7 @@ async def swap_clip(
             field="format",
         )
     with decoder():
-        import function.video.reader
-        import function.video.writer  # noqa: F401
+        await studio.run(import_module, "function.video.writer")
     if parts:
         return await _Video(studio, order, limits, parts, kind).make(like)
     with TemporaryDirectory(prefix="ember-clip-") as folder:

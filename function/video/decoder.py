@@ -25,7 +25,8 @@ def decoder() -> Iterator[None]:
             raise
         raise Problem(
             "unsupported_media_type",
-            "The target is a video, and this server has nothing to decode it with.",
+            "The target is a video, and this server has no decoder for it. To add one:"
+            ' pip install "ember-function[video]".',
             image="target",
-            hint='Whoever runs it can add that: pip install "ember-function[video]".',
+            hint="Send a photo, or an animated GIF or WebP.",
         ) from None

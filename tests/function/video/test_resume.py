@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from function.exits import Exit
 from function.problems import Problem
 from function.video.parts import Folder
 from tests.function.video.conftest import COLLINS
@@ -143,3 +144,15 @@ def test_a_problem_of_the_target_is_told_before_any_part(tmp_path, swap):
         swap(tmp_path / "no.mp4", tmp_path / "out.mp4", parts=parts)
     assert raised.value.code == "bad_clip"
     assert not parts.asked
+
+
+def test_without_the_extra_a_video_is_refused_with_what_to_install(tmp_path, plain):
+    """`av` cannot be imported in this process, as where the extra is missing."""
+    program = "import sys; sys.modules['av'] = None; from function.command import main; main()"
+    command = [sys.executable, "-c", program, *EMBER_SWAP[1:], str(plain), "-o"]
+    done = subprocess.run(
+        [*command, str(tmp_path / "out.mp4")], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == Exit.BAD_INPUT, done.stderr
+    assert 'pip install "ember-function[video]"' in done.stderr
+    assert "Traceback" not in done.stderr
