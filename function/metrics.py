@@ -103,7 +103,7 @@ class Metrics:
         """Count one request.
 
         Args:
-            route: the template of its address, or "unmatched".
+            route: the template of its address, "ping" or "unmatched".
             method: as it came; one that is not in use counts as "other".
             status: of the answer.
             seconds: from the request's head to the answer's head.
@@ -173,8 +173,8 @@ class Metrics:
     def _of_requests(self, service: Service) -> None:
         self._requests = self._counter(
             "ember_requests",
-            "Requests. The route is the template of the address, or `unmatched`; status 499 means"
-            " that the client went away.",
+            "Requests. The route is the template of the address, `ping` for what `ember ping` asks,"
+            " or `unmatched`; status 499 means that the client went away.",
             "route",
             "method",
             "status",

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
+from function.faces.look import Look
 from function.faces.select import Selection
 
 if TYPE_CHECKING:
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
     from function.faces.face import Face
     from function.faces.pipeline import SwappedFace
     from function.images.kinds import Kind
-
 
 Progress = Callable[[int, int], None]
 """Is told how many frames of a clip are done, and of how many; from the event loop."""
@@ -41,6 +41,7 @@ class SwapOrder:
         like: a reference photo of the person to replace; needed by, and only by, `faces=like`.
         format: "jpeg", "png", "webp" or "avif"; None for the target's own (see `default_format`).
         quality: 1–100, or None for the format's default.
+        look: how the faces are to be.
     """
 
     sources: tuple[Upload, ...]
@@ -49,6 +50,7 @@ class SwapOrder:
     like: Upload | None = None
     format: str | None = None
     quality: int | None = None
+    look: Look = field(default_factory=Look)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +77,7 @@ class ClipOrder:
         like: a reference photo of the person to replace; needed by, and only by, `faces=like`.
         kind: what `out` becomes; None for the target's own.
         quality: 1–100, or None for a good one.
+        look: how the faces are to be.
     """
 
     sources: tuple[Upload, ...]
@@ -84,6 +87,7 @@ class ClipOrder:
     like: Upload | None = None
     kind: Kind | None = None
     quality: int | None = None
+    look: Look = field(default_factory=Look)
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from function.problems import Problem
 from function.turn import Lane, Turn, current
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
     from types import TracebackType
     from typing import Self
 
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 LANE = "Ember-Lane"
 TIMEOUT = "Request-Timeout"
 
+_LOOKING = (Rung.QUICK_SEARCH,)
 _SECONDS = re.compile(r"[0-9]{1,6}(\.[0-9]{1,6})?")
 
 
@@ -196,7 +197,7 @@ class Visit:
         """Whether the visitor's tokens are counted."""
         return self.visitor.allowance is not None
 
-    def work(self, job: Job | None) -> _Work:
+    def work(self, job: Job | None, saves: Collection[Rung] = _LOOKING) -> _Work:
         """Take the job's price, and let the body, a call of the service, wait for a place.
 
         How long it held it is learned. The price is given back when it ends without having had one.
@@ -204,20 +205,27 @@ class Visit:
 
         Args:
             job: what is to be done; None for finding faces.
+            saves: the rungs on which this would be done less well.
         """
-        return _Work(self, job)
+        return _Work(self, job, saves)
 
-    def climb(self) -> None:
-        """Serve less well, or not at all, while the queue is long and the operator wants that."""
+    def climb(self, saves: Collection[Rung]) -> None:
+        """Serve less well, or not at all, while the queue is long and the operator wants that.
+
+        Args:
+            saves: the rungs on which what is asked for is done less well.
+        """
         if not (rungs := self.door.parts.look()):
             return
         if Rung.REFUSE_BULK in rungs and self.turn.lane is Lane.BULK:
             raise overloaded(
                 "The lane `bulk` is closed while others have to wait.", CALM_S, lane=str(Lane.BULK)
             )
-        if Rung.QUICK_SEARCH in rungs:
-            self.turn.quick = True
-            self.exchange.degraded = (Rung.QUICK_SEARCH,)
+        taken = tuple(rung for rung in rungs if rung in saves)
+        self.turn.quick = Rung.QUICK_SEARCH in taken
+        self.turn.plain = Rung.NO_ENHANCER in taken
+        self.turn.small = Rung.SMALLER_BOOST in taken
+        self.exchange.degraded = taken
 
     def tell(self, standing: Standing) -> None:
         """Put how the visitor stands into the headers of the answer.
@@ -247,15 +255,15 @@ class Visit:
 class _Work:
     """See `Visit.work`."""
 
-    __slots__ = ("_began", "_job", "_receipt", "_visit")
+    __slots__ = ("_began", "_job", "_receipt", "_saves", "_visit")
 
-    def __init__(self, visit: Visit, job: Job | None) -> None:
-        self._visit, self._job = visit, job
+    def __init__(self, visit: Visit, job: Job | None, saves: Collection[Rung]) -> None:
+        self._visit, self._job, self._saves = visit, job, saves
 
     async def __aenter__(self) -> None:
         visit = self._visit
         visit.check()
-        visit.climb()
+        visit.climb(self._saves)
         prices = visit.door.parts.policy.prices
         self._receipt = await visit.pay(prices.of(self._job) if self._job else prices.look)
         if self._receipt:

@@ -64,7 +64,13 @@ class Unattended:
             target, out = Path(folder, "target"), Path(folder, f"out{kind.suffix}")
             await asyncio.to_thread(target.write_bytes, order.target.data)
             clip = ClipOrder(
-                order.sources, target, out, order.faces, order.like, quality=order.quality
+                order.sources,
+                target,
+                out,
+                order.faces,
+                order.like,
+                quality=order.quality,
+                look=order.look,
             )
             progress = watch.progress if watch else lambda *_: None
             parts = Doubled(Folder(Path(folder, "parts")), watch) if watch else None

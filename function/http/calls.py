@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from aiohttp import hdrs, web
 
 from function import report
+from function.admission.ladder import Rung
+from function.faces.look import Look
 from function.http import accept, answers, fields
 from function.http.aside import aside
 from function.http.edge import exchange_of
@@ -24,6 +26,8 @@ from function.problems import Problem
 from function.video import measure
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from aiohttp.web import Request, Response
 
     from function.http.body import Limits
@@ -62,7 +66,7 @@ class Calls:
             job = (
                 await priced(order.target, len(order.sources), order.faces) if visit.pays else None
             )
-            async with visit.work(job):
+            async with visit.work(job, _saves(order, self.service.engines.slots)):
                 result = await self.service.swap(order, exchange.trace)
         exchange.warnings = tuple(result.cautions)
         if kind == JSON:
@@ -129,6 +133,18 @@ def _order(form: Form) -> SwapOrder:
         like=like,
         format=form.values.get("format"),
         quality=form.values.get("quality"),
+        look=Look.of(form.values),
+    )
+
+
+def _saves(order: SwapOrder, roles: Collection[str]) -> tuple[Rung, ...]:
+    """The rungs on which a swap is made less well, with the models that there are."""
+    enhances = "enhance" in roles and order.look.enhance > 0
+    boosts = "swap" in roles
+    return (
+        Rung.QUICK_SEARCH,
+        *([Rung.NO_ENHANCER] if enhances else []),
+        *([Rung.SMALLER_BOOST] if boosts else []),
     )
 
 

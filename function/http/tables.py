@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from function.faces.look import BLEND
 from function.faces.select import Selection, Way
 from function.http.fields import Photos, Value
 from function.images.formats import FORMATS
@@ -38,6 +39,29 @@ SWAP: Table = {
     "quality": Value(
         "Of the result, where the format loses quality.",
         {"type": "integer", "minimum": 1, "maximum": 100},
+    ),
+    "boost": Value(
+        "Side in pixels up to which faces are made, in multiples of what the model makes; by"
+        " default what they need, up to 256. Needs a model for swapping.",
+        {"type": "integer", "minimum": 128, "maximum": 1024},
+    ),
+    "weight": Value(
+        "How much of the source's identity, in percent: at 100 that of the target is even taken"
+        " away. Needs a model for swapping.",
+        {"type": "integer", "minimum": 0, "maximum": 100, "default": 50},
+    ),
+    "enhance": Value(
+        "How much of the enhanced face is used, in percent; 0 for none. Needs an enhancer.",
+        {"type": "integer", "minimum": 0, "maximum": 100, "default": BLEND},
+    ),
+    "masks": Value(
+        "What decides which part of a face is replaced, with commas between; by default what the"
+        " replica has of box and occlusion. Needs a model for swapping.",
+        {
+            "type": "string",
+            "pattern": "^(box|occlusion|area|region)(,(box|occlusion|area|region))*$",
+            "maxLength": 64,
+        },
     ),
     "image": Value(
         "Whether a JSON answer has the image.",

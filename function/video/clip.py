@@ -265,7 +265,8 @@ def _told(part: bytes) -> dict[str, Any]:
 
 def _digest(order: ClipOrder, kind: Kind) -> str:
     """Tells parts of this order from those of any other."""
-    told = hashlib.sha256(f"{__version__} {kind} {order.faces} {order.quality}".encode())
+    options = __version__, kind, order.faces, order.quality, order.look
+    told = hashlib.sha256(repr(options).encode())
     for upload in (*order.sources, *([order.like] if order.like else [])):
         told.update(hashlib.sha256(upload.data).digest())
     with order.target.open("rb") as file:

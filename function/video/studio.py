@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from function.caution import Caution
     from function.faces.face import Box, Face
+    from function.faces.look import Look
     from function.faces.pipeline import Pipeline, SwappedFace
     from function.faces.swappers.protocol import Source
     from function.images.picture import Picture
@@ -67,6 +68,7 @@ class Studio:
         pipeline: the steps.
         run: does steps in threads.
         source: the person to put in.
+        look: how the faces are to be.
         ahead: how many frames are in work at once.
         progress: is told how many frames are done, and of how many; from the event loop.
 
@@ -82,10 +84,12 @@ class Studio:
         pipeline: Pipeline,
         run: Run,
         source: Source,
+        look: Look,
+        *,
         ahead: int,
         progress: Progress,
     ) -> None:
-        self._pipeline, self.source = pipeline, source
+        self._pipeline, self.source, self._look = pipeline, source, look
         self.run, self._ahead, self.progress = run, ahead, progress
         self._loop = asyncio.get_running_loop()
         self._first = True
@@ -116,7 +120,7 @@ class Studio:
         number = 0
         while (frame := await self.run(look)) is not None:
             if number % _LOOKED_AT == 0 and (faces := await self.run(self._found, frame.picture)):
-                chosen = choose(faces, selection)
+                chosen = choose(faces, selection, None, self._pipeline.models.identity.metric)
                 return Cast(tuple(embedding_of(face) for face in chosen))
             number += 1
         raise self.nobody(selection)
@@ -130,7 +134,7 @@ class Studio:
 
     def tracker(self, cast: Cast, rate: float) -> Tracker:
         """Follows the faces of the clip."""
-        return Tracker(self._pipeline.models, cast, rate, quick=turn.quick())
+        return Tracker(self._pipeline, cast, rate, quick=turn.mine().quick)
 
     async def shoot(
         self,
@@ -170,12 +174,10 @@ class Studio:
         if not shot.faces:
             return shot
         pipeline, picture, source, trace = self._pipeline, shot.frame.picture, self.source, Trace()
-        canvas, own = pipeline.swap(picture, shot.faces, source, trace)
+        canvas, own = pipeline.swap(picture, shot.faces, source, trace, self._look)
         found = {caution for each in own for caution in each}
         if shot.judge:
-            were = pipeline.models.identity.embed_all(
-                picture.pixels, [face.mesh for face in shot.faces]
-            )
+            were = pipeline.models.identity.embed(picture.pixels, shot.faces)
             faces = [replace(f, embedding=e) for f, e in zip(shot.faces, were, strict=True)]
             judged = pipeline.judge(canvas, faces, own, source, trace)
             self.judged = self.judged or judged

@@ -30,7 +30,6 @@ from PIL import Image
 
 from function.assemble import service
 from function.faces.pipeline import Pipeline
-from function.faces.swappers.mesh import MeshSwapper
 from function.images.decode import decode
 from function.images.kinds import Kind
 from function.orders import ClipOrder, Upload
@@ -80,7 +79,8 @@ async def measure(folder: Path, size: tuple[int, int], seconds: int, rounds: int
         return held
 
     threads = usable_cpus()
-    bare = Bare(Pipeline(ember.engines.stages(), MeshSwapper()), source, threads)
+    stages = ember.engines.stages()
+    bare = Bare(Pipeline(stages, stages.swapper()), source, threads)
     rates: dict[str, list[float]] = {"bare": [], "ember": []}
     await swap(clip)
     for _ in range(rounds):
@@ -140,7 +140,7 @@ class Bare:
     def _some(self, path: Path, facts: object, begin: int, end: int) -> None:
         reader, trace = Reader(path, Kind.MP4, Limits()), Trace()
         writer = Writer(Encoding(facts, Kind.MP4))  # type: ignore[arg-type]
-        tracker = Tracker(self._pipeline.models, Cast(), float(RATE))
+        tracker = Tracker(self._pipeline, Cast(), float(RATE))
         if begin:
             reader.seek(begin)
         while (frame := reader.next(end)) is not None:

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # read by the library when it is loaded
 
+import numpy as np
 import onnxruntime as ort
 
-from function.runtime.engine import PROVIDERS
+from function.runtime.engine import PROVIDERS, Ports
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    import numpy as np
     from numpy.typing import NDArray
 
 ort.disable_telemetry_events()
@@ -23,6 +23,7 @@ ort.disable_telemetry_events()
 VERSION: str = ort.__version__
 """Of the library."""
 
+_TYPES = {"tensor(float)": np.float32, "tensor(double)": np.float64, "tensor(float16)": np.float16}
 _OUTSIDE = "session.optimized_model_external_initializers"
 
 
@@ -37,8 +38,7 @@ class OnnxEngine:
             passed over, so `provider` tells what became of them.
         optimise: whether the graph is optimised first; one that was kept is already.
         keep: where to write the optimised graph, and the name of the file beside it for weights.
-        inputs: names of the graph's inputs in the order in which `run` gets them; empty for the
-            order of the graph.
+        ports: how arrays become inputs, and outputs arrays.
 
     Raises:
         ValueError: the graph has other inputs.
@@ -52,7 +52,7 @@ class OnnxEngine:
         *,
         optimise: bool = True,
         keep: tuple[Path, str] | None = None,
-        inputs: tuple[str, ...] = (),
+        ports: Ports | None = None,
     ) -> None:
         options = ort.SessionOptions()
         options.intra_op_num_threads = threads
@@ -73,15 +73,28 @@ class OnnxEngine:
         available = ort.get_available_providers()
         providers = [PROVIDERS[name] for name in backends if PROVIDERS[name] in available]
         self._session = ort.InferenceSession(str(path), options, providers=providers)
-        found = tuple(each.name for each in self._session.get_inputs())
-        if inputs and sorted(inputs) != sorted(found):
-            raise ValueError(f"{path.name} has the inputs {found}, not {inputs}")
-        self._inputs = inputs or found
+        ports = ports or Ports()
+        every = self._session.get_inputs()
+        self._constants = {
+            each.name: np.array([ports.constants[each.name]], _TYPES[each.type])
+            for each in every
+            if each.name in ports.constants
+        }
+        found = tuple(each.name for each in every if each.name not in self._constants)
+        if ports.inputs and sorted(ports.inputs) != sorted(found):
+            raise ValueError(f"{path.name} has the inputs {found}, not {ports.inputs}")
+        self._inputs = ports.inputs or found
+        self._first = next(each.shape[0] for each in every if each.name == self._inputs[0])
+        self._bare = [len(each.shape) < ports.rank for each in self._session.get_outputs()]
 
     def run(self, *inputs: NDArray[np.float32]) -> list[NDArray[np.float32]]:
         """See `Engine.run`."""
-        feed = dict(zip(self._inputs, inputs, strict=True))
-        return self._session.run(None, feed)  # type: ignore[no-any-return]
+        feed = dict(zip(self._inputs, inputs, strict=True)) | self._constants
+        outputs = self._session.run(None, feed)
+        return [
+            output[None] if bare else output
+            for output, bare in zip(outputs, self._bare, strict=True)
+        ]
 
     @property
     def provider(self) -> str:
@@ -91,5 +104,6 @@ class OnnxEngine:
     @property
     def items(self) -> int | None:
         """See `Engine.items`: what the graph says about its first axis."""
-        first = self._session.get_inputs()[0].shape[0]
-        return first if isinstance(first, int) else None
+        if any(self._bare):
+            return 1
+        return self._first if isinstance(self._first, int) else None

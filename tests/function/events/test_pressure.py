@@ -65,7 +65,8 @@ class Brokers:
 
     async def run(self):
         connector = aiohttp.TCPConnector(limit=BROKERS)
-        async with aiohttp.ClientSession(connector=connector) as session:
+        patient = aiohttp.ClientTimeout(total=None)
+        async with aiohttp.ClientSession(connector=connector, timeout=patient) as session:
             await asyncio.gather(*(self.broker(session) for _ in range(BROKERS)))
 
     async def broker(self, session):
@@ -97,7 +98,7 @@ async def test_thousands_of_events_against_a_small_queue_are_all_done_in_bounded
         "EMBER_EVENTS": str(folder / "events.toml"),
         "EMBER_URI_FOLDERS": str(folder),
         "EMBER_QUEUE_LIMIT": str(QUEUE),
-        "EMBER_EVENT_ACK_S": "60",
+        "EMBER_EVENT_ACK_S": "600",
     }
     with running(**environ) as server:
         brokers, held = Brokers(server.url), []

@@ -10,7 +10,6 @@ import pytest
 from function.assemble import service as assembled
 from function.faces.pipeline import Pipeline
 from function.faces.select import Selection
-from function.faces.swappers.mesh import MeshSwapper
 from function.orders import ClipOrder, Upload
 from function.settings import load
 from function.trace import Trace
@@ -63,7 +62,8 @@ def swap():
 
 @pytest.fixture(scope="session")
 def pipeline(swap):
-    return Pipeline(swap.service.engines.stages(), MeshSwapper())
+    stages = swap.service.engines.stages()
+    return Pipeline(stages, stages.swapper())
 
 
 @pytest.fixture(scope="session")

@@ -17,7 +17,7 @@ from tests.function.video.films import scene
 
 @pytest.fixture
 def tracker(pipeline):
-    return Tracker(pipeline.models, Cast(), 25.0)
+    return Tracker(pipeline, Cast(), 25.0)
 
 
 def follow(tracker, frames, begin=0):
@@ -79,7 +79,7 @@ def test_nobody_is_followed_into_an_empty_picture(tracker):
 def test_a_face_that_was_covered_is_found_again_and_is_the_same_person(pipeline):
     frames = list(scene(30))
     collins = identity(pipeline, frames[0], left=True)
-    tracker = Tracker(pipeline.models, Cast((collins,)), 25.0)
+    tracker = Tracker(pipeline, Cast((collins,)), 25.0)
     covered = [frame.copy() for frame in frames]
     for frame in covered[10:14]:
         frame[:, :160] = 127
@@ -93,16 +93,16 @@ def test_a_face_that_was_covered_is_found_again_and_is_the_same_person(pipeline)
 def test_only_the_person_who_is_meant_is_given_in_any_frame(pipeline):
     frames = list(scene(25))
     hopper = identity(pipeline, frames[0], left=False)
-    middles, _ = follow(Tracker(pipeline.models, Cast((hopper,)), 25.0), frames)
+    middles, _ = follow(Tracker(pipeline, Cast((hopper,)), 25.0), frames)
     assert all(len(each) == 1 and each[0][0] > 200 for each in middles)
 
 
 def test_another_tracker_goes_on_exactly_where_one_was(pipeline, tracker):
     frames = list(scene(20))
     whole, _ = follow(tracker, frames)
-    first = Tracker(pipeline.models, Cast(), 25.0)
+    first = Tracker(pipeline, Cast(), 25.0)
     follow(first, frames[:9])
-    second = Tracker(pipeline.models, Cast(), 25.0)
+    second = Tracker(pipeline, Cast(), 25.0)
     second.resume(json.loads(json.dumps(first.state())))
     rest, _ = follow(second, frames[9:], begin=9)
     assert np.array_equal(np.array(rest), np.array(whole[9:]))
@@ -117,7 +117,7 @@ def test_points_of_a_face_that_keeps_still_tremble_less(tracker, pipeline):
     smooth, raw = [], []
     for k, frame in enumerate(noisy):
         smooth.append([face.mesh for face in tracker.follow(Picture(frame), k / 25, Trace())])
-        raw.append([track.mesh.copy() for track in tracker._tracks])
+        raw.append([track.points.copy() for track in tracker._tracks])
     tremble = [float(np.std(np.diff(np.array(each)[10:], axis=0))) for each in (raw, smooth)]
     assert tremble[1] < tremble[0] / 2
 
