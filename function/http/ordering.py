@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, TypeVar
 
 from function import logs
 from function.admission.policy import Job as Priced
+from function.faces.look import Look
 from function.http import fields
 from function.http.admission import overloaded
 from function.http.aside import aside
 from function.http.edge import exchange_of
-from function.http.tables import selected
+from function.http.tables import LOOKS, selected
 from function.http.uris import check_bucket
 from function.images import size
 from function.jobs import callback as callbacks
@@ -83,6 +84,8 @@ class Ordering:
         outputs = self._outputs(sent.values, targets)
         callback = self._callback(sent.values, targets)
         selection = selected(sent.values, like="like" in sent.photos)
+        look = {each: sent.values[each] for each in LOOKS if each in sent.values}
+        Look.of(look)  # says what is wrong with it
         form = await fields.fetched(sent, request, self.limits, self.fetch)
         prices = await self._prices(form, selection) if visit.pays else ()
         spec = Spec(
@@ -98,6 +101,7 @@ class Ordering:
             faces=form.values.get("faces", "all"),
             format=form.values.get("format"),
             quality=form.values.get("quality"),
+            look=look,
             outputs=outputs,
             prices=prices,
             receipt=await visit.pay(sum(prices)),

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 MOST_TARGETS = 50
 """Of one job."""
 
+LOOKS = ("boost", "weight", "enhance", "masks")
+"""The fields of how faces are made; see `Look.of`."""
+
 SWAP: Table = {
     "source": Photos("Photos of the person to put in.", most=8, required=True),
     "target": Photos("The photo to change.", required=True),
@@ -72,7 +75,7 @@ FACES: Table = {"image": Photos("The photo to look at.", required=True)}
 JOB: Table = {
     "source": SWAP["source"],
     "target": Photos("The photos to change.", most=MOST_TARGETS, required=True),
-    **{name: SWAP[name] for name in ("like", "faces", "format", "quality")},
+    **{name: SWAP[name] for name in ("like", "faces", "format", "quality", *LOOKS)},
     "output": Value(
         "URIs that the results are written to, one for each target, with spaces between them: gs:,"
         " or signed ones (https:) that take a PUT. Without them, results are kept here.",

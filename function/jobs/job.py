@@ -73,6 +73,7 @@ class Spec:
         faces: which faces, as in a request.
         format: of the results; None for the target's own.
         quality: of the results; None for the format's default.
+        look: how faces are made, as `Look.of` reads it.
         outputs: URIs that results are written to, one for each target, or none.
         prices: tokens for each target.
         receipt: what was taken for them.
@@ -93,6 +94,7 @@ class Spec:
     faces: str = "all"
     format: str | None = None
     quality: int | None = None
+    look: Mapping[str, Any] = field(default_factory=dict)
     outputs: tuple[str, ...] = ()
     prices: tuple[int, ...] = ()
     receipt: Receipt | None = None

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from function import lease, logs
+from function.faces.look import Look
 from function.faces.select import Selection
 from function.jobs import callback, report
 from function.jobs.book import BookError
@@ -247,7 +248,13 @@ class Works:
                     return before
                 target = await self._photo(spec.target(at), "target")
                 order = SwapOrder(
-                    sources, target, Selection.parse(spec.faces), like, spec.format, spec.quality
+                    sources,
+                    target,
+                    Selection.parse(spec.faces),
+                    like,
+                    spec.format,
+                    spec.quality,
+                    Look.of(spec.look),
                 )
                 result = await self._swap(order)
                 item = Item(State.SUCCEEDED, result=await self._keep(spec, at, result))

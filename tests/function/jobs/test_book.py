@@ -63,6 +63,7 @@ async def test_a_name_is_taken_once_and_the_job_comes_back_as_it_was(book):
         faces="like",
         format="webp",
         quality=80,
+        look={"boost": 256, "masks": "box"},
         outputs=("gs://b/1", "gs://b/2", "gs://b/3"),
         prices=(1, 2, 3),
         receipt=Receipt(4, 2, 1000, 2000),
