@@ -65,7 +65,7 @@ def test_the_limit_of_a_lane_holds_whatever_the_deadline(counts, lane, limit):
 
 
 @given(st.sampled_from([*SHARES]), st.integers(0, 30))
-def test_who_has_a_share_waits_no_longer_than_promised_while_more_urgent_ones_keep_coming(lane, own):
+def test_a_lane_with_a_share_waits_as_promised_while_more_urgent_ones_keep_coming(lane, own):
     queue = Places()
     for _ in range(own):
         queue.put(Ticket(lane, Turn(lane)), 0.0)
