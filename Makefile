@@ -44,11 +44,18 @@ run: install ## serve on http://localhost:8080, with a page to try it; or PORT=9
 
 # --- checks -------------------------------------------------------------------------------------
 
+# Files of tests are shared by so many processes; each takes up to 3 GB.
+WORKERS ?= 2
+PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup --no-loadscope-reorder
+
 test: $(VENV)/.dev services lint ## lint, types, import arrows and the whole test suite
-	$(BIN)/python -m pytest --cov --cov-report=term:skip-covered
+	$(PYTEST)
 
 test-fast: $(VENV)/.dev ## the tests without the slow suites
-	$(BIN)/python -m pytest -m "not slow"
+	$(PYTEST) -m "not slow"
+
+coverage: $(VENV)/.dev services ## which lines the whole test suite runs
+	$(BIN)/python -m pytest --cov --cov-report=term:skip-covered
 
 lint: $(VENV)/.dev ## ruff, mypy --strict, import arrows, generated docs up to date
 	$(BIN)/ruff check
@@ -189,6 +196,9 @@ bench-memory: $(VENV)/.dev ## resident memory over 300 swaps of mixed sizes
 bench-batching: $(VENV)/.dev ## what batching and its window gain and cost
 	$(BIN)/python -m tests.bench.batching
 
+bench-video: $(VENV)/.dev ## frames per second of a clip against bare stage calls; its memory
+	$(BIN)/python -m tests.bench.video $(ARGS)
+
 bench-neural: $(VENV)/.dev ## full-size neural models: loading, what is outside of them, beside insightface
 	$(BIN)/python -m tests.bench.neural $(ARGS)
 
@@ -197,6 +207,9 @@ bench-prefetch: $(VENV)/.dev ## getting models against cp + sha256sum and agains
 
 bench-overhead: $(VENV)/.dev ## a call that does nothing, through all of admission, against bare aiohttp
 	$(BIN)/python -m tests.bench.overhead $(ARGS)
+
+bench-elastic: $(VENV)/.dev ## planned settings against naive ones on simulated loads
+	$(BIN)/python -m tests.bench.elastic $(ARGS)
 
 bench-cost: $(VENV)/.dev ## what a swap costs in each class of the price list, and fair prices
 	$(BIN)/python -m tests.bench.cost $(ARGS)
@@ -227,7 +240,7 @@ lock: ## refresh locks/ (needs uv)
 	$(UV_COMPILE) --extra auth --extra cli --extra gcs --extra redis -c locks/dev.txt \
 		$(patsubst %,--no-emit-package %,onnxruntime flatbuffers markdown-it-py mdurl pygments) \
 		-o locks/image-function.txt
-	$(UV_LOCK) --group image-keepalive -c locks/run.txt -o locks/image-keepalive.txt
+	$(UV_LOCK) --group image-keepalive --no-emit-package httpx2-jsfetch -c locks/run.txt -o locks/image-keepalive.txt
 	for group in cpu gpu gpu-ort; do \
 		$(UV_LOCK) --no-deps --group image-$$group -c locks/run.txt -o locks/image-$$group.txt || exit 1; \
 	done
