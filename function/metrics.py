@@ -81,8 +81,8 @@ class Metrics:
         self._jobs = self._counter("ember_jobs", f"Jobs that ended here. {states}.", "state")
         self._jobs_open = self._gauge(
             "ember_jobs_open",
-            "Jobs that are `queued` or `running`, and callbacks that are `due`, of all replicas that"
-            " share a Redis.",
+            "Jobs that are `queued` or `running`, and callbacks that are `due`, of all replicas"
+            " that share a Redis.",
             "state",
         )
         self._heartbeat_seconds = self._histogram(
