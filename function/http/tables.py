@@ -21,7 +21,7 @@ MOST_TARGETS = 50
 
 SWAP: Table = {
     "source": Photos("Photos of the person to put in.", most=8, required=True),
-    "target": Photos("The photo to change.", required=True),
+    "target": Photos("The photo or the animation to change.", required=True),
     "like": Photos("A photo of the person to replace; goes with `faces=like`."),
     "faces": Value(
         "Which faces of the target; indices are those of `/v1/faces`, from 0, from the left.",
@@ -74,7 +74,9 @@ OPTIONS = ("faces", "format", "quality", "boost", "weight", "enhance", "masks")
 FACES: Table = {"image": Photos("The photo to look at.", required=True)}
 JOB: Table = {
     "source": SWAP["source"],
-    "target": Photos("The photos to change.", most=MOST_TARGETS, required=True),
+    "target": Photos(
+        "The photos, animations or videos to change.", most=MOST_TARGETS, required=True
+    ),
     "like": SWAP["like"],
     **{name: SWAP[name] for name in OPTIONS},
     "output": Value(

@@ -22,6 +22,7 @@ from function.jobs import callback, report
 from function.jobs.book import BookError
 from function.jobs.job import Call, Item, State, outcome
 from function.jobs.shelf import NoSpaceError, ShelfError
+from function.jobs.watching import Watching
 from function.lease import Running
 from function.orders import SwapOrder, Upload
 from function.problems import Problem
@@ -155,7 +156,7 @@ class Works:
                 self._running[key].cancel()
             self._give_back(job.spec, job.unbegun())
             self._tell(job)
-        await self.shelf.drop([*job.spec.inputs, *job.spec.results])
+        await self.shelf.drop(job.kept)
         return job
 
     async def _take(self) -> bool:
@@ -204,7 +205,7 @@ class Works:
         with contextlib.suppress(BookError, ShelfError):
             job = await self.book.get(spec.key)
             if job is None or job.state in {State.CANCELLED, State.DELETED}:
-                await self.shelf.drop([*spec.inputs, *spec.results])
+                await self.shelf.drop(job.kept if job else [*spec.inputs, *spec.results])
 
     async def _do(self, taken: Taken) -> bool:
         """Do what is left of a job, and write down what became of it; whether it was still ours."""
@@ -227,7 +228,7 @@ class Works:
         for at, item in enumerate(items):
             if item.state.open:
                 told = item.problem or report.of_problem(problem)
-                items[at] = Item(State.FAILED, problem=told)
+                items[at] = replace(item, state=State.FAILED, problem=told)
                 await self._mark(taken, at, items[at])
         state = outcome(tuple(items))
         keep_s = self.terms.keep_s
@@ -236,7 +237,8 @@ class Works:
         self._give_back(spec, unbegun)
         self._tell(replace(taken.job, state=state))
         with contextlib.suppress(ShelfError):  # what stays is dropped when the job is over
-            await self.shelf.drop(spec.inputs)
+            parts = replace(taken.job, items=tuple(items)).leftovers
+            await self.shelf.drop([*spec.inputs, *parts])
         self.wake()
         return True
 
@@ -264,23 +266,35 @@ class Works:
         """Do one target; what is to be known about it, also where it has to be tried again."""
         spec, turn = taken.job.spec, Turn(taken.job.spec.lane)
         before = taken.job.items[at]
+        watching = Watching(
+            self.shelf,
+            spec,
+            at,
+            item=before,
+            keep_s=self.terms.keep_s + _SWEEP_S,
+            mark=lambda item: self._mark(taken, at, item),
+        )
         async with self._places:
             current.set(turn)
+            telling = asyncio.create_task(watching.tell())
             try:
-                if not await self._mark(taken, at, Item(State.RUNNING)):
+                if not await self._mark(taken, at, watching.item):
                     return before
                 target = await self._photo(spec.target(at), "target")
-                result = await self._swap(_order(spec, sources, target, like))
-                item = Item(State.SUCCEEDED, result=await self._keep(spec, at, result))
+                result = await self._swap(_order(spec, sources, target, like), watching)
+                kept = await self._keep(spec, at, result)
+                item = replace(watching.item, state=State.SUCCEEDED, result=kept)
             except Problem as problem:
                 told = report.of_problem(problem)
-                item = Item(State.FAILED, problem=told)
+                item = replace(watching.item, state=State.FAILED, problem=told)
                 if problem.kind.status >= 500:
                     began = turn.begun or before.state is State.RUNNING
-                    item = Item(State.RUNNING if began else State.QUEUED, problem=told)
+                    item = replace(item, state=State.RUNNING if began else State.QUEUED)
             except Exception:
                 log.exception("a target of a job failed")
-                item = Item(State.RUNNING)
+                item = watching.item
+            finally:
+                telling.cancel()
             await self._mark(taken, at, item)
             return item
 
@@ -388,7 +402,7 @@ class Works:
             if job.state.open:
                 await self.end(key)
             else:
-                await self.shelf.drop([*job.spec.inputs, *job.spec.results])
+                await self.shelf.drop(job.kept)
                 await self.book.forget(key)
 
 

@@ -179,7 +179,7 @@ class TestTheWorks:
         await works.close(1)
 
     def made(self, book=None, shelf=None, lease_s=0.2):
-        async def swap(order):
+        async def swap(order, watch=None):
             self.orders.append(order)
             if self.failures:
                 raise self.failures.pop(0)
