@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from function.engines import Supply
 from function.runtime.cpus import usable_cpus
 from function.service import Service
+from function.video.limits import Limits
 from warmup import golden, manifest
 from warmup.prefetch import Ready, prefetch
 from warmup.store import default_root
@@ -37,6 +38,13 @@ def service(settings: Settings, timeline: Timeline | None = None) -> Service:
         manifest.read(path),
         workers=settings.threads or usable_cpus(),
         max_pixels=settings.max_pixels,
+        clips=Limits(
+            seconds=settings.clip_max_s,
+            pixels=settings.clip_max_pixels,
+            frames=settings.clip_max_frames,
+            size=settings.clip_max_bytes,
+            direct=settings.clip_direct_pixels,
+        ),
         supply=Supply(
             preload=settings.preload,
             backends=settings.backends,

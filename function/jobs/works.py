@@ -16,11 +16,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from function import lease, logs
-from function.faces.select import Selection
+from function.faces.look import Look
+from function.faces.select import Selection, Way
 from function.jobs import callback, report
 from function.jobs.book import BookError
 from function.jobs.job import Call, Item, State, outcome
 from function.jobs.shelf import NoSpaceError, ShelfError
+from function.jobs.watching import Watching
 from function.lease import Running
 from function.orders import SwapOrder, Upload
 from function.problems import Problem
@@ -146,7 +148,7 @@ class Works:
                 self._running[key].cancel()
             self._give_back(job.spec, job.unbegun())
             self._tell(job)
-        await self.shelf.drop([*job.spec.inputs, *job.spec.results])
+        await self.shelf.drop(job.kept)
         return job
 
     async def _take(self) -> bool:
@@ -176,16 +178,29 @@ class Works:
             await asyncio.wait({keeping, doing}, return_when=asyncio.FIRST_COMPLETED)
             if not doing.done():
                 log.info("a job is no longer ours")
+            elif error := doing.exception():  # its lease will end, and it is tried again
+                log.error("a job failed", exc_info=error)
+            elif doing.result():
+                return
         except asyncio.CancelledError:  # the process ends, or the job was cancelled
             await _ended(doing)
             await asyncio.shield(self._told(lambda: self.book.release(spec.key, token, None)))
+            await asyncio.shield(self._clear(spec))
             raise
         finally:
             keeping.cancel()
             await _ended(doing)
+        await self._clear(spec)
 
-    async def _do(self, taken: Taken) -> None:
-        """Do what is left of a job, and write down what became of it."""
+    async def _clear(self, spec: Spec) -> None:
+        """Delete what was put on the shelf after somebody else had ended the job."""
+        with contextlib.suppress(BookError, ShelfError):
+            job = await self.book.get(spec.key)
+            if job is None or job.state in {State.CANCELLED, State.DELETED}:
+                await self.shelf.drop(job.kept if job else [*spec.inputs, *spec.results])
+
+    async def _do(self, taken: Taken) -> bool:
+        """Do what is left of a job, and write down what became of it; whether it was still ours."""
         spec, token, tries = taken.job.spec, taken.token, taken.job.tries
         items = list(taken.job.items)
         left = [at for at, item in enumerate(items) if item.state.open]
@@ -200,21 +215,24 @@ class Works:
             problem, hopeless = failure, failure.kind.status < 500
         if any(item.state.open for item in items) and not hopeless and tries < _TRIES:
             again_s = 2.0**tries * self._rng.uniform(0.5, 1.0)
-            await self._told(lambda: self.book.release(spec.key, token, again_s))
-            return
+            return await self._told(lambda: self.book.release(spec.key, token, again_s))
         unbegun = replace(taken.job, items=tuple(items)).unbegun()
         for at, item in enumerate(items):
             if item.state.open:
                 told = item.problem or report.of_problem(problem)
-                items[at] = Item(State.FAILED, problem=told)
+                items[at] = replace(item, state=State.FAILED, problem=told)
                 await self._mark(taken, at, items[at])
         state = outcome(tuple(items))
-        if await self._told(lambda: self.book.finish(spec.key, token, state, self.terms.keep_s)):
-            self._give_back(spec, unbegun)
-            self._tell(replace(taken.job, state=state))
-            with contextlib.suppress(ShelfError):  # what stays is dropped when the job is over
-                await self.shelf.drop(spec.inputs)
-            self.wake()
+        keep_s = self.terms.keep_s
+        if not await self._told(lambda: self.book.finish(spec.key, token, state, keep_s)):
+            return False
+        self._give_back(spec, unbegun)
+        self._tell(replace(taken.job, state=state))
+        with contextlib.suppress(ShelfError):  # what stays is dropped when the job is over
+            parts = replace(taken.job, items=tuple(items)).leftovers
+            await self.shelf.drop([*spec.inputs, *parts])
+        self.wake()
+        return True
 
     async def _inputs(self, spec: Spec) -> tuple[tuple[Upload, ...], Upload | None]:
         """The photos that all targets need.
@@ -240,26 +258,35 @@ class Works:
         """Do one target; what is to be known about it, also where it has to be tried again."""
         spec, turn = taken.job.spec, Turn(taken.job.spec.lane)
         before = taken.job.items[at]
+        watching = Watching(
+            self.shelf,
+            spec,
+            at,
+            item=before,
+            keep_s=self.terms.keep_s + _SWEEP_S,
+            mark=lambda item: self._mark(taken, at, item),
+        )
         async with self._places:
             current.set(turn)
+            telling = asyncio.create_task(watching.tell())
             try:
-                if not await self._mark(taken, at, Item(State.RUNNING)):
+                if not await self._mark(taken, at, watching.item):
                     return before
                 target = await self._photo(spec.target(at), "target")
-                order = SwapOrder(
-                    sources, target, Selection.parse(spec.faces), like, spec.format, spec.quality
-                )
-                result = await self._swap(order)
-                item = Item(State.SUCCEEDED, result=await self._keep(spec, at, result))
+                result = await self._swap(_order(spec, sources, target, like), watching)
+                kept = await self._keep(spec, at, result)
+                item = replace(watching.item, state=State.SUCCEEDED, result=kept)
             except Problem as problem:
                 told = report.of_problem(problem)
-                item = Item(State.FAILED, problem=told)
+                item = replace(watching.item, state=State.FAILED, problem=told)
                 if problem.kind.status >= 500:
                     began = turn.begun or before.state is State.RUNNING
-                    item = Item(State.RUNNING if began else State.QUEUED, problem=told)
+                    item = replace(item, state=State.RUNNING if began else State.QUEUED)
             except Exception:
                 log.exception("a target of a job failed")
-                item = Item(State.RUNNING)
+                item = watching.item
+            finally:
+                telling.cancel()
             await self._mark(taken, at, item)
             return item
 
@@ -298,8 +325,7 @@ class Works:
             )
         except ChangedError:
             facts = await self._storage.stat(uri)
-            ours = facts and facts.metadata.get(MARK) == mark
-            if not ours and not uri.startswith("file:"):  # which keeps no metadata
+            if not (facts and facts.metadata.get(MARK) == mark):
                 raise Problem(
                     "output_taken", "Something else is where the output belongs."
                 ) from None
@@ -368,18 +394,33 @@ class Works:
             if job.state.open:
                 await self.end(key)
             else:
-                await self.shelf.drop([*job.spec.inputs, *job.spec.results])
+                await self.shelf.drop(job.kept)
                 await self.book.forget(key)
 
 
 _GIVEN_UP = Problem("internal", f"It was tried {_TRIES} times and never came to an end.")
 
 
+def _order(
+    spec: Spec, sources: tuple[Upload, ...], target: Upload, like: Upload | None
+) -> SwapOrder:
+    options = spec.options
+    return SwapOrder(
+        sources=sources,
+        target=target,
+        faces=Selection.parse(options.get("faces", Way.ALL)),
+        like=like,
+        format=options.get("format"),
+        quality=options.get("quality"),
+        look=Look.of(options),
+    )
+
+
 def _unreachable() -> Problem:
     return Problem("jobs_unavailable", "The photos of jobs cannot be reached.")
 
 
-async def _ended(task: asyncio.Task[None]) -> None:
+async def _ended(task: asyncio.Task[Any]) -> None:
     """Cancel a task and wait for its end."""
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
 import re
@@ -10,7 +11,7 @@ import numpy as np
 
 from function.http.app import WORKS
 from tests.function.http.live import COLLINS, HOPPER, NOBODY, SOURCE, TARGET
-from tests.function.http.raw import eventually
+from tests.function.http.raw import connection, eventually, head
 
 from .conftest import finished, new_id, pixels, put, state
 
@@ -52,6 +53,16 @@ class TestAJob:
         put(live, name, SOURCE, ("target", HOPPER)).problem("job_conflict", 409)
         assert finished(live, name)["state"] == "succeeded"
 
+    def test_has_the_fields_of_how_faces_are_made(self, live):
+        put(live, new_id(), SOURCE, TARGET, ("masks", "hair")).problem("bad_value", 422)
+        name = new_id()
+        assert put(live, name, SOURCE, TARGET, ("enhance", "0")).status == 201
+        assert finished(live, name)["state"] == "succeeded"
+        name = new_id()
+        put(live, name, SOURCE, TARGET, ("boost", "256"))  # there is no model for it
+        told = finished(live, name)
+        assert told["items"][0]["problem"]["code"] == "bad_value"
+
     def test_that_cannot_be_done_says_why(self, live):
         name = new_id()
         put(live, name, SOURCE, ("target", NOBODY))
@@ -74,6 +85,7 @@ class TestAJob:
             ((SOURCE, TARGET, ("faces", "left")), "bad_value"),
             ((SOURCE, TARGET, ("faces", "like")), "missing_field"),
             ((SOURCE, TARGET, ("like", HOPPER)), "bad_value"),
+            ((SOURCE, TARGET, ("masks", "nose")), "bad_value"),
             ((SOURCE, TARGET, ("output", "gs://b/a gs://b/b")), "bad_value"),
             ((SOURCE, TARGET, ("output", "ftp://b/a")), "unsupported_uri"),
             ((SOURCE, TARGET, ("output", "gs://b/a")), "object_forbidden"),
@@ -190,6 +202,22 @@ class TestEvents:
         earlier = {"Last-Event-ID": str(version - 1)}
         (event,) = parsed(live.send("GET", f"/v1/jobs/{name}/events", headers=earlier).body)
         assert int(event["id"]) == version
+
+    def test_end_when_the_client_goes(self, held):
+        server, _ = held
+        name = new_id()
+        put(server, name)
+        eventually(lambda: state(server, name) == "running")
+
+        async def tasks():
+            return len(asyncio.all_tasks())
+
+        before = server.run(tasks())
+        with connection(server) as client:
+            client.sendall(head("GET", f"/v1/jobs/{name}/events"))
+            assert client.recv(100).startswith(b"HTTP/1.1 200")
+            eventually(lambda: server.run(tasks()) > before)
+        eventually(lambda: server.run(tasks()) <= before)
 
 
 def parsed(body):
