@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from function.engines import Supply
+from function.runtime.backends.cuda import Cuda
 from function.runtime.cpus import usable_cpus
+from function.runtime.gpu import Gpu
 from function.service import Service
 from warmup import golden, manifest
 from warmup.prefetch import Ready, prefetch
@@ -41,6 +43,7 @@ def service(settings: Settings, timeline: Timeline | None = None) -> Service:
             preload=settings.preload,
             backends=settings.backends,
             allow_degraded=settings.allow_degraded,
+            gpu=gpu(settings),
             fetch=Stocked(settings).fetch,
             variant=settings.variant,
             window=settings.batch_window_ms / 1e3,
@@ -50,6 +53,17 @@ def service(settings: Settings, timeline: Timeline | None = None) -> Service:
         swaps=settings.warmup_requests,
         expected=golden.read(path),
         timeline=timeline,
+    )
+
+
+def gpu(settings: Settings) -> Gpu:
+    """How GPUs are used, as the settings want it."""
+    return Gpu(
+        required=settings.require_gpu,
+        count=settings.gpus,
+        onnx=Cuda(
+            search=settings.cuda_search, limit=settings.cuda_memory, graphs=settings.cuda_graphs
+        ),
     )
 
 

@@ -6,12 +6,13 @@ import asyncio
 import logging
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from function.faces import models
 from function.runtime.engine import PROVIDERS
+from function.runtime.gpu import Gpu
 from function.runtime.slot import Slot, State
 from warmup.manifest import narrowed
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
     from pathlib import Path
 
+    from function.runtime.backends.ladder import Passed
     from function.runtime.batcher import Batcher
     from function.runtime.engine import Engine
     from function.runtime.gate import Gate
@@ -40,7 +42,8 @@ class Supply:
     Attributes:
         preload: whether models are loaded at start; a model's own `preload` can only say no.
         backends: what they may run on, the most wanted first.
-        allow_degraded: whether they may run on another than the first.
+        allow_degraded: whether they may go from a GPU to the CPU.
+        gpu: how GPUs are used.
         store: where optimised graphs are kept; None for nowhere.
         fetch: None when every file is here.
         variant: the name of the variants that are loaded first, where models have them.
@@ -52,6 +55,7 @@ class Supply:
     preload: bool = True
     backends: tuple[str, ...] = ("cpu",)
     allow_degraded: bool = False
+    gpu: Gpu = field(default_factory=Gpu)
     store: Path | None = None
     fetch: Fetch | None = None
     variant: str | None = None
@@ -72,6 +76,7 @@ class Engines:
     Attributes:
         slots: by role; an upgrade gives new slots to the roles that it changes.
         lesser: the roles whose models are variants; the full models are still to come.
+        on_passed: is told of each backend that does not run a model, in any thread.
 
     Raises:
         ManifestError: the manifest has not what is needed.
@@ -96,6 +101,8 @@ class Engines:
         self._fetching: dict[str, Progress] = {}
         self._fetch_job: Future[Sequence[Model]] | None = None
         self._coming: dict[str, Slot] = {}
+        self._passed: dict[str, list[Passed]] = {}
+        self.on_passed: Callable[[Passed], None] = lambda _: None
         self.slots = {role: Slot(partial(self._open, role), self._pool) for role in self._models}
 
     @property
@@ -119,6 +126,11 @@ class Engines:
     def providers(self) -> dict[str, str]:
         """What really executes each model that is loaded."""
         return {role: slot.provider for role, slot in self.slots.items() if slot.loaded}
+
+    @property
+    def passed(self) -> list[Passed]:
+        """The backends that do not run a model, as it was last loaded."""
+        return [passed for each in list(self._passed.values()) for passed in each]
 
     @property
     def degraded(self) -> tuple[str, ...]:
@@ -152,6 +164,10 @@ class Engines:
                 "state": str(slot.state),
                 "provider": slot.provider or None,
                 "variant": self._supply.variant if role in self.lesser else None,
+                "passed_over": [
+                    {"backend": each.backend, "reason": each.reason}
+                    for each in self._passed.get(role, ())
+                ],
                 "fetch": self._fetching[role].facts() if role in self._fetching else None,
             }
             for role, slot in self.slots.items()
@@ -231,7 +247,10 @@ class Engines:
             backends=supply.backends,
             allow_degraded=supply.allow_degraded,
             store=supply.store,
+            gpu=supply.gpu,
+            passed=self._on_passed,
         )
+        self._passed[model.role] = []
         with self._timeline.span(f"load {model.role}"):
             engine = open_engine()
         if model.golden:
@@ -247,7 +266,7 @@ class Engines:
         from function.runtime.buckets import Buckets
 
         on_cpu = engine.provider == PROVIDERS["cpu"]
-        runs: int | None = 1
+        runs: int | None = getattr(engine, "width", 1)  # of several GPUs each runs one batch
         if engine.items is not None:
             buckets = Buckets((engine.items,), pads=True)
         else:
@@ -280,6 +299,10 @@ class Engines:
         log.info("tuned", extra={"role": model.role} | asdict(plan))
         kept.save(plan)
         return engine, plan.runs, plan.size
+
+    def _on_passed(self, passed: Passed) -> None:
+        self._passed[passed.role].append(passed)
+        self.on_passed(passed)
 
     def _on_fetching(self, progress: Progress) -> None:
         self._fetching[progress.name.partition("/")[0]] = progress  # a variant's is role/variant

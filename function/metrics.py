@@ -247,6 +247,15 @@ class Metrics:
         degraded = self._gauge(
             "ember_degraded", "1 if the model runs on something else than was wanted.", "role"
         )
+        passed = self._counter(
+            "ember_backend_failures",
+            "How often the backend was passed over for the model, because it did not run it.",
+            "role",
+            "backend",
+        )
+        service.engines.on_passed = lambda each: passed.labels(each.role, each.backend).inc()
+        for each in service.engines.passed:  # loading begins before there is HTTP
+            service.engines.on_passed(each)
         bases = self._gauge(
             "ember_batch_base_seconds",
             "What a batch costs whatever its size, as learned; not a number before the first one.",

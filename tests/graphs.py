@@ -69,3 +69,14 @@ def joined(path: Path, width: int, batch: int | str = "N") -> Path:
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
     onnx.save(model, path)
     return path
+
+
+def typed(path: Path, dtype: int) -> Path:
+    """A model that gives back what it gets: [N, 4], of a type of `TensorProto`."""
+    ends = [helper.make_tensor_value_info(name, dtype, ["N", 4]) for name in ("x", "y")]
+    graph = helper.make_graph(
+        [helper.make_node("Identity", ["x"], ["y"])], "typed", ends[:1], ends[1:]
+    )
+    opset = [helper.make_opsetid("", 17)]
+    onnx.save(helper.make_model(graph, opset_imports=opset, ir_version=9), path)
+    return path

@@ -6,14 +6,15 @@ made.
 
 from __future__ import annotations
 
-import logging
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from function.runtime.engine import PROVIDERS
-from warmup.failures import ManifestError, WarmupError
+from function.runtime.backends.ladder import Passed, allowed, climb
+from function.runtime.engine import Ports
+from function.runtime.gpu import Gpu
+from warmup.failures import ManifestError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
     from function.faces.search import Search
     from function.runtime.engine import Engine
     from warmup.manifest import Model
-
-log = logging.getLogger("ember.models")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +68,6 @@ FAMILIES: dict[tuple[str, str], Family] = {
     ("landmarks", "face_mesh_468"): Family(_face_mesh, items=((192, 192, 3),)),
     ("identity", "face_identity_128"): Family(_identity, items=((150, 150, 3),)),
 }
-
-
-class NotOnDeviceError(WarmupError):
-    """A model runs on something else than was wanted first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,33 +130,64 @@ def open_engine(
     backends: Sequence[str] = ("cpu",),
     allow_degraded: bool = False,
     store: Path | None = None,
+    gpu: Gpu | None = None,
+    passed: Callable[[Passed], None] = lambda _: None,
 ) -> Engine:
-    """Load one model.
+    """Load one model on the best of its backends.
+
+    On a GPU it counts as loaded when it has run, and passed its golden check if it has one: some
+    libraries are missed only then.
 
     Args:
         model: its file, which is known to be right; see `warmup.prefetch`.
-        threads: threads of one inference.
+        threads: threads of one inference on the CPU.
         backends: what it may run on, the most wanted first.
-        allow_degraded: whether it may run on another than the first.
-        store: where optimised graphs for the CPU are kept.
+        allow_degraded: whether it may go from a GPU to the CPU; see `ladder.allowed`.
+        store: where optimised graphs for the CPU, and plans, are kept.
+        gpu: how GPUs are used.
+        passed: is told of each backend that does not run it.
 
     Raises:
-        NotOnDeviceError: it runs on another than the first.
+        NotOnDeviceError: none of them runs it.
     """
-    from function.runtime.backends.onnx import OnnxEngine
-    from function.runtime.backends.optimised import Optimised
+    gpu = gpu or Gpu()
+    ports = Ports(FAMILIES[model.role, model.family].inputs)
 
-    inputs = FAMILIES[model.role, model.family].inputs
-    if store and backends[0] == "cpu":
+    def on_cpu() -> Engine:
+        from function.runtime.backends.onnx import OnnxEngine
+        from function.runtime.backends.optimised import Optimised
+
+        if store is None:
+            return OnnxEngine(model.path, threads, ports=ports)
         kept = Optimised.of(store, model.file.sha256)
-        return kept.load(threads, inputs) or kept.make(model.path, threads, inputs)
-    engine = OnnxEngine(model.path, threads, backends, inputs=inputs)
-    if engine.provider != (wanted := PROVIDERS[backends[0]]):
-        said = f"{model.role} runs on {engine.provider}, not on {wanted}"
-        if not allow_degraded:
-            raise NotOnDeviceError(f"{said}; EMBER_ALLOW_DEGRADED=true would accept that")
-        log.warning(said)
-    return engine
+        return kept.load(threads, ports) or kept.make(model.path, threads, ports)
+
+    def on_cuda(device: int) -> Engine:
+        from function.runtime.backends.onnx import OnnxEngine
+
+        return OnnxEngine(model.path, threads, cuda=gpu.cuda(device), ports=ports)
+
+    def open_on(backend: str) -> Engine:
+        if backend == "cpu":
+            return on_cpu()
+        engine = gpu.spread({"cuda": on_cuda}[backend])
+        _try_out(model, engine)
+        return engine
+
+    may = allowed(backends, allow_degraded=allow_degraded, require_gpu=gpu.required)
+    left_out = "cpu" in backends and "cpu" not in may
+    return climb(model.role, may, open_on, left_out=left_out, passed=passed)
+
+
+def _try_out(model: Model, engine: Engine) -> None:
+    """Run a model once, on the smallest batch, and on its golden input if it has one."""
+    from function.runtime import sanity
+
+    size = engine.items or buckets(model)[0]
+    items = FAMILIES[model.role, model.family].items
+    sanity.attempt(model.role, engine, [(size, *item) for item in items])
+    if model.golden:
+        sanity.known(model.file.name, engine, model.golden)
 
 
 def load(manifest: Sequence[Model], threads: int = 1, store: Path | None = None) -> Models:

@@ -2,15 +2,46 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
+from warmup.failures import WarmupError
+
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import numpy as np
     from numpy.typing import NDArray
 
 
-PROVIDERS = {"cuda": "CUDAExecutionProvider", "cpu": "CPUExecutionProvider"}
-"""ONNX Runtime's names for what a model can run on."""
+PROVIDERS = {
+    "tensorrt": "TensorRT",
+    "cuda": "CUDAExecutionProvider",
+    "cpu": "CPUExecutionProvider",
+}
+"""What executes a model on each backend, as `Engine.provider` and `/readyz` name it."""
+
+
+class NotOnDeviceError(WarmupError):
+    """A model cannot run on what was wanted, or must not run on what is left."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ports:
+    """How the arrays of `Engine.run` become the inputs of a graph, and its outputs arrays of items.
+
+    Attributes:
+        inputs: names of the inputs that get an array each, in the order in which `run` gets them;
+            empty for the order of the graph.
+        constants: numbers that belong to no item, by the name of the input, of one value, that gets
+            them in each run; a graph without such an input does without.
+        rank: the least number of axes of an output; one with fewer has no axis for items, because
+            the graph was made for a single one, and gets it.
+    """
+
+    inputs: tuple[str, ...] = ()
+    constants: Mapping[str, float] = field(default_factory=dict)
+    rank: int = 0
 
 
 class Engine(Protocol):

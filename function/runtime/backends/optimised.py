@@ -31,6 +31,8 @@ from function.runtime.backends.onnx import VERSION, OnnxEngine
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from function.runtime.engine import Ports
+
 log = logging.getLogger("ember.optimised")
 
 _FORMAT = 1
@@ -56,12 +58,12 @@ class Optimised:
         kind = hashlib.sha256(facts.encode()).hexdigest()[:16]
         return cls(store / "optimised" / f"{sha256}-{kind}")
 
-    def load(self, threads: int, inputs: tuple[str, ...] = ()) -> OnnxEngine | None:
+    def load(self, threads: int, ports: Ports | None = None) -> OnnxEngine | None:
         """An engine on the kept graph; None when there is none, or it is of no use."""
         if not self._sound():
             return None
         try:
-            engine = OnnxEngine(self.folder / _GRAPH, threads, optimise=False, inputs=inputs)
+            engine = OnnxEngine(self.folder / _GRAPH, threads, optimise=False, ports=ports)
         except Exception as error:
             log.warning("an optimised graph is of no use", extra=self._facts(error))
             self._drop()
@@ -70,7 +72,7 @@ class Optimised:
             os.utime(self.folder)
         return engine
 
-    def make(self, path: Path, threads: int, inputs: tuple[str, ...] = ()) -> OnnxEngine:
+    def make(self, path: Path, threads: int, ports: Ports | None = None) -> OnnxEngine:
         """An engine on the model's own file, whose optimised graph is kept if that is possible.
 
         The disk is waited for by a thread of its own.
@@ -78,7 +80,7 @@ class Optimised:
         Args:
             path: the model, which was verified.
             threads: threads of one inference.
-            inputs: see `OnnxEngine`.
+            ports: see `OnnxEngine`.
         """
         try:
             self.folder.parent.mkdir(parents=True, exist_ok=True)
@@ -86,13 +88,13 @@ class Optimised:
             draft = Path(tempfile.mkdtemp(prefix=".draft-", dir=self.folder.parent))
         except OSError as error:  # no store, or one that is read-only
             log.info("no optimised graph can be kept", extra=self._facts(error))
-            return OnnxEngine(path, threads, inputs=inputs)
+            return OnnxEngine(path, threads, ports=ports)
         try:
-            engine = OnnxEngine(path, threads, keep=(draft / _GRAPH, _WEIGHTS), inputs=inputs)
+            engine = OnnxEngine(path, threads, keep=(draft / _GRAPH, _WEIGHTS), ports=ports)
         except Exception as error:  # a full disk, or a model that cannot be loaded at all
             shutil.rmtree(draft, ignore_errors=True)
             log.warning("no optimised graph can be kept", extra=self._facts(error))
-            return OnnxEngine(path, threads, inputs=inputs)
+            return OnnxEngine(path, threads, ports=ports)
         threading.Thread(target=self._commit, args=(draft,), name="keep").start()
         return engine
 

@@ -293,7 +293,8 @@ def test_a_replica_on_another_device_than_wanted_is_not_ready():
         eventually(lambda: server.get("/readyz").json["last_error"])
         answer = server.get("/readyz")
         assert answer.status == 503
-        assert "CPUExecutionProvider, not on CUDAExecutionProvider" in answer.json["last_error"]
+        assert "does not run on CUDAExecutionProvider" in answer.json["last_error"]
+        assert "EMBER_ALLOW_DEGRADED" in answer.json["last_error"]
 
 
 def test_where_that_is_allowed_it_is_ready_and_says_so_everywhere():
@@ -302,6 +303,10 @@ def test_where_that_is_allowed_it_is_ready_and_says_so_everywhere():
         told = server.get("/readyz").json
         assert sorted(told["degraded"]) == list(ROLES)
         assert {m["provider"] for m in told["models"].values()} == {"CPUExecutionProvider"}
+        (passed,) = told["models"]["detect"]["passed_over"]
+        assert passed["backend"] == "cuda"
+        assert "does not run on CUDAExecutionProvider" in passed["reason"]
+        assert value(server, "ember_backend_failures_total", role="detect", backend="cuda") == 1
         answer = server.form("/v1/faces", ("image", COLLINS))
         assert sorted(answer.headers["Ember-Degraded"].split(", ")) == list(ROLES)
         assert value(server, "ember_degraded", role="detect") == 1

@@ -20,6 +20,7 @@ from function.problems import Problem
 from function.runtime.backends.onnx import OnnxEngine
 from function.runtime.batcher import Batcher
 from function.runtime.buckets import Buckets
+from function.runtime.engine import Ports
 from function.runtime.gate import Gate
 from function.runtime.headroom import Memory
 from function.runtime.observer import Unobserved
@@ -237,7 +238,7 @@ def test_a_member_that_is_too_large_is_run_in_parts(pool, batcher, engine, model
 
 def test_each_input_is_batched_for_itself_in_the_order_that_was_asked_for(pool, gate, tmp_path):
     path = joined(tmp_path / "model.onnx", WIDTH)
-    batcher = make(OnnxEngine(path, inputs=("right", "left")), gate, sizes=(4,), pads=True)
+    batcher = make(OnnxEngine(path, ports=Ports(("right", "left"))), gate, sizes=(4,), pads=True)
 
     def work(number):
         left, right = rows(3, WIDTH, number), rows(3, WIDTH, 99 - number)
@@ -252,7 +253,7 @@ def test_each_input_is_batched_for_itself_in_the_order_that_was_asked_for(pool, 
 def test_a_graph_with_other_inputs_than_its_familys_is_refused(tmp_path):
     path = joined(tmp_path / "model.onnx", WIDTH)
     with pytest.raises(ValueError, match=r"model\.onnx has the inputs \('left', 'right'\), not"):
-        OnnxEngine(path, inputs=("left", "middle"))
+        OnnxEngine(path, ports=Ports(("left", "middle")))
 
 
 @pytest.mark.parametrize("runs", [1, None])
