@@ -12,7 +12,9 @@ from function.runtime.cpus import usable_cpus
 from function.runtime.gpu import Gpu
 from function.service import Service
 from warmup import golden, manifest
-from warmup.prefetch import Ready, prefetch
+from warmup.plan import recipe
+from warmup.plans import Plans
+from warmup.prefetch import Ready, open_store, prefetch
 from warmup.store import default_root
 
 if TYPE_CHECKING:
@@ -64,6 +66,8 @@ def gpu(settings: Settings) -> Gpu:
         onnx=Cuda(
             search=settings.cuda_search, limit=settings.cuda_memory, graphs=settings.cuda_graphs
         ),
+        plans=Plans(open_store(settings), settings),
+        recipe=recipe(settings),
     )
 
 

@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.running import Server, running
+from warmup.failures import UnavailableError
+from warmup.gpu import Gpu, first
+from warmup.tensorrt import RTX, Library, library
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -41,6 +44,26 @@ def needs() -> Callable[[str], str]:
         pytest.skip(reason)
 
     return find
+
+
+@pytest.fixture
+def gpu() -> Gpu:
+    """The GPU of this machine; without one the test is skipped by name, in CI as well."""
+    try:
+        return first()
+    except UnavailableError as error:
+        pytest.skip(f"needs an NVIDIA GPU: {error}")
+
+
+@pytest.fixture(scope="session")
+def rtx() -> Library:
+    """TensorRT-RTX, which builds plans without a GPU."""
+    try:
+        return library(RTX)
+    except UnavailableError as error:
+        if STRICT:
+            pytest.fail(str(error))
+        pytest.skip(str(error))
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from function.runtime.backends.ladder import Passed, allowed, climb
 from function.runtime.engine import Ports
 from function.runtime.gpu import Gpu
+from warmup import plan
 from warmup.failures import ManifestError
 
 if TYPE_CHECKING:
@@ -24,7 +25,10 @@ if TYPE_CHECKING:
     from function.faces.landmarks import FaceMesh
     from function.faces.search import Search
     from function.runtime.engine import Engine
+    from warmup.gpu import Gpu as GpuFacts
     from warmup.manifest import Model
+    from warmup.plan import PlanKey, Recipe
+    from warmup.tensorrt import Library
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +113,27 @@ def buckets(model: Model) -> tuple[int, ...]:
     return model.buckets or FAMILIES[model.role, model.family].buckets
 
 
+def plan_key(model: Model, recipe: Recipe, library: Library, gpu: GpuFacts | None) -> PlanKey:
+    """The key of the plan that a model needs.
+
+    Args:
+        model: any.
+        recipe: how plans are made.
+        library: runs it.
+        gpu: where; None for none in particular.
+    """
+    family = FAMILIES[model.role, model.family]
+    names = family.inputs or ("",)
+    return plan.key_for(
+        model.file.sha256,
+        plan.profiles_for(list(zip(names, family.items, strict=True)), buckets(model)),
+        recipe,
+        runtime=library.runtime,
+        version=library.version,
+        gpu=gpu,
+    )
+
+
 def build(manifest: Sequence[Model], engines: Mapping[str, Engine]) -> Models:
     """The stages over engines, which need not be loaded yet.
 
@@ -167,10 +192,15 @@ def open_engine(
 
         return OnnxEngine(model.path, threads, cuda=gpu.cuda(device), ports=ports)
 
+    def on_tensorrt(device: int) -> Engine:
+        from function.runtime.backends.tensorrt import open_kept
+
+        return open_kept(gpu, partial(plan_key, model, gpu.recipe), device, ports)
+
     def open_on(backend: str) -> Engine:
         if backend == "cpu":
             return on_cpu()
-        engine = gpu.spread({"cuda": on_cuda}[backend])
+        engine = gpu.spread({"tensorrt": on_tensorrt, "cuda": on_cuda}[backend])
         _try_out(model, engine)
         return engine
 

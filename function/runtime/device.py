@@ -8,6 +8,7 @@ CUDA is imported before it is asked for.
 from __future__ import annotations
 
 import math
+import os
 import threading
 import weakref
 from contextlib import contextmanager
@@ -132,6 +133,7 @@ def driver() -> Driver:
         NotOnDeviceError: there is none, none that works, or nothing to speak to it with. Whoever
             goes on without it, to TensorRT, ends with a segmentation fault.
     """
+    os.environ.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")  # as NVML counts
     for make in (_with_pycuda, _with_bindings):
         try:
             found = make()

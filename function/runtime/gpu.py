@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 
 from function.runtime.backends.cuda import Cuda
 from function.runtime.several import Several
+from warmup.plan import Recipe
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from function.runtime.engine import Engine
+    from warmup.plans import Plans
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,11 +25,15 @@ class Gpu:
         count: how many GPUs are used, of those that this process can see; each has an engine of
             its own for each model.
         onnx: how ONNX Runtime uses one.
+        plans: where plans are found; None for nowhere.
+        recipe: how they were made.
     """
 
     required: bool = False
     count: int = 1
     onnx: Cuda = field(default_factory=Cuda)
+    plans: Plans | None = None
+    recipe: Recipe = field(default_factory=Recipe)
 
     def cuda(self, device: int) -> Cuda:
         """How ONNX Runtime uses the GPU of this number."""
