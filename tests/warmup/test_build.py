@@ -59,7 +59,7 @@ def test_a_graph_of_one_size_needs_no_profiles(tmp_path, rtx):
 
 
 def test_shapes_that_the_graph_cannot_have_are_an_error(graph, rtx):
-    with pytest.raises(BuildError, match="model.onnx cannot be compiled"):
+    with pytest.raises(BuildError, match=r"model\.onnx cannot be compiled"):
         compile_plan(job(graph, inputs=(("", (4, 16, 16)),)), rtx)
 
 

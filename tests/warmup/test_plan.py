@@ -53,17 +53,20 @@ def test_each_part_of_a_profile_does_too(part):
 
 
 def test_the_key_is_that_of_the_machine_and_the_recipe():
-    assert KEY == PlanKey(
-        model="a" * 64,
-        runtime="tensorrt",
-        version="11.4.0.106",
-        cuda="13.0",
-        driver="580",
-        sm="9.0",
-        gpu="NVIDIA H100 80GB HBM3",
-        precision="fp32",
-        profiles=PROFILES,
-        flags=("level=3",),
+    assert (
+        PlanKey(
+            model="a" * 64,
+            runtime="tensorrt",
+            version="11.4.0.106",
+            cuda="13.0",
+            driver="580",
+            sm="9.0",
+            gpu="NVIDIA H100 80GB HBM3",
+            precision="fp32",
+            profiles=PROFILES,
+            flags=("level=3",),
+        )
+        == KEY
     )
 
 

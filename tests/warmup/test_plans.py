@@ -1,4 +1,4 @@
-"""Plans are kept and fetched like weights; whatever is not exactly what was asked for is not used."""
+"""Plans are kept and fetched like weights; what is not exactly what was asked for is not used."""
 
 from __future__ import annotations
 
@@ -188,8 +188,8 @@ def test_a_bucket_that_cannot_be_read_is_named(node):
     with fake_gcs("other-bucket"):
         plans = node(plans="gs://none-such")
         assert not plans.fetch(KEY)  # a bucket that is not there has no plans
+        plans.keep(SIDECAR, CONTENT)
         with pytest.raises(UnavailableError, match="gs://none-such/plans"):
-            plans.keep(SIDECAR, CONTENT)
             plans.publish(KEY)
 
 
