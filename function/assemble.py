@@ -6,6 +6,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from function import plans
 from function.engines import Supply
 from function.runtime.backends.cuda import Cuda
 from function.runtime.cpus import usable_cpus
@@ -81,6 +82,7 @@ class Stocked:
     def fetch(self, models: Sequence[Model], report: Callable[[Progress], None]) -> Sequence[Model]:
         """See `warmup.prefetch.prefetch`."""
         ready = prefetch(models, self._settings, report=report)
+        plans.fetch(models, self._settings, report)
         if self._ready:
             self._ready.close()
         self._ready = ready

@@ -21,7 +21,8 @@ COMMANDS = {
     "coldstart": ("function.cli.coldstart:coldstart", "Show where the time goes until ready."),
     "config": ("function.cli.config:config", "Show the settings and where each came from."),
     "ping": ("keepalive.cli:ping", "Ask a server whether it is ready, and swaps."),
-    "prefetch": ("warmup.cli:prefetch", "Bring all models into the store, proven."),
+    "prefetch": ("function.cli.prefetch:prefetch", "Bring all models into the store, proven."),
+    "engines": ("function.cli.engines:engines", "Make, list and check TensorRT plans."),
     "models": ("warmup.cli:models", "Check the manifest; list, verify or clean the store."),
 }
 """Each subcommand: where it is, as "module:attribute", and what `ember --help` says about it."""

@@ -74,6 +74,7 @@ class Engines:
         gate: the permits to compute.
 
     Attributes:
+        supply: how engines are come by.
         slots: by role; an upgrade gives new slots to the roles that it changes.
         lesser: the roles whose models are variants; the full models are still to come.
         on_passed: is told of each backend that does not run a model, in any thread.
@@ -93,7 +94,7 @@ class Engines:
             for model in chosen
         }
         self.lesser = frozenset(model.role for model in chosen if model.variants)
-        self._supply = supply
+        self.supply = supply
         self._timeline = timeline
         self._gate = gate
         self._tuning = threading.Lock()  # two measurements at once would measure each other
@@ -108,7 +109,7 @@ class Engines:
     @property
     def fetches(self) -> bool:
         """Whether there may be something to fetch."""
-        return self._supply.fetch is not None
+        return self.supply.fetch is not None
 
     @property
     def cold(self) -> bool:
@@ -135,7 +136,7 @@ class Engines:
     @property
     def degraded(self) -> tuple[str, ...]:
         """The roles whose models run on something else than was wanted first."""
-        wanted = PROVIDERS[self._supply.backends[0]]
+        wanted = PROVIDERS[self.supply.backends[0]]
         return tuple(role for role, found in self.providers.items() if found != wanted)
 
     def stages(self) -> models.Models:
@@ -144,9 +145,7 @@ class Engines:
 
     def shapes(self, role: str) -> list[tuple[tuple[int, ...], ...]]:
         """The shapes of a model's inputs, for each batch that a warm-up has to run."""
-        model = self._models[role]
-        items = models.FAMILIES[role, model.family].items
-        return [tuple((size, *item) for item in items) for size in models.buckets(model)]
+        return models.shapes(self._models[role])
 
     @property
     def largest(self) -> int:
@@ -163,7 +162,7 @@ class Engines:
             role: {
                 "state": str(slot.state),
                 "provider": slot.provider or None,
-                "variant": self._supply.variant if role in self.lesser else None,
+                "variant": self.supply.variant if role in self.lesser else None,
                 "passed_over": [
                     {"backend": each.backend, "reason": each.reason}
                     for each in self._passed.get(role, ())
@@ -188,7 +187,7 @@ class Engines:
             Exception: what loading raised, of the first model that failed.
         """
         early = {role for role, model in self._models.items() if model.preload}
-        await self.need(self.slots if whole else early if self._supply.preload else ())
+        await self.need(self.slots if whole else early if self.supply.preload else ())
 
     async def need(self, roles: Iterable[str]) -> None:
         """Load the models of some roles, where they are not loaded; see `load`."""
@@ -231,16 +230,16 @@ class Engines:
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     async def _fetch(self, wanted: Sequence[Model]) -> Sequence[Model]:
-        if self._supply.fetch is None:
+        if self.supply.fetch is None:
             return wanted
-        self._fetch_job = self._pool.submit(self._supply.fetch, wanted, self._on_fetching)
+        self._fetch_job = self._pool.submit(self.supply.fetch, wanted, self._on_fetching)
         return await asyncio.wrap_future(self._fetch_job)
 
     def _open(self, role: str) -> Engine:
         return self._opened(self._models[role])
 
     def _opened(self, model: Model) -> Engine:
-        supply = self._supply
+        supply = self.supply
         open_engine = partial(
             supply.open,
             model,
@@ -277,7 +276,7 @@ class Engines:
         if on_cpu and buckets.largest == 1:  # nothing to share: whoever may compute, runs
             runs = None
         return Batcher(
-            model.role, engine, self._gate, runs=runs, buckets=buckets, window=self._supply.window
+            model.role, engine, self._gate, runs=runs, buckets=buckets, window=self.supply.window
         )
 
     def _tuned(
@@ -286,8 +285,8 @@ class Engines:
         """The engine that uses the CPUs best, how many batches at once, and of which size."""
         from function.runtime import tuning
 
-        store, cpus, sizes = self._supply.store, self._gate.permits, models.buckets(model)
-        if not self._supply.tune or store is None:
+        store, cpus, sizes = self.supply.store, self._gate.permits, models.buckets(model)
+        if not self.supply.tune or store is None:
             return engine, cpus, sizes[-1]
         kept = tuning.Kept.of(store, model.file.sha256, cpus, sizes)
         wide = partial(open_engine, threads=cpus)

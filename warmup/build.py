@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from warmup.plan import Profile, Recipe
+    from warmup.plan import Extent, Profile, Recipe
     from warmup.tensorrt import Library
 
     Tell = Callable[[str, float], None]
@@ -56,20 +56,20 @@ class Job:
     limit_s: float = 3600.0
 
 
-def check_rtx(job: Job) -> None:
+def check_rtx(target: str | None, recipe: Recipe) -> None:
     """See that TensorRT-RTX can do it.
 
     Raises:
         ManifestError: it cannot.
     """
-    if job.target is not None and job.target not in RTX_TARGETS:
+    if target is not None and target not in RTX_TARGETS:
         raise ManifestError(
-            f"TensorRT-RTX compiles for {', '.join(RTX_TARGETS)}, not for {job.target}: it is made"
+            f"TensorRT-RTX compiles for {', '.join(RTX_TARGETS)}, not for {target}: it is made"
             " for RTX cards. Data-centre GPUs of compute capability 9.0 and 10.0 need TensorRT."
         )
-    if job.target == "7.5" and job.recipe.precision != "fp16":
+    if target == "7.5" and recipe.precision != "fp16":
         raise ManifestError("TensorRT-RTX runs on 7.5 in fp16 only: EMBER_PLAN_PRECISION=fp16")
-    if compatible := [each for each in job.recipe.flags if each.endswith("-compatible")]:
+    if compatible := [each for each in recipe.flags if each.endswith("-compatible")]:
         raise ManifestError(
             f"TensorRT-RTX has no {', '.join(compatible)} plans: unset EMBER_PLAN_FLAGS, and name"
             " each compute capability with --target"
@@ -104,7 +104,7 @@ def compile_plan(
             " or, for RTX cards, tensorrt-rtx"
         )
     if library.name == RTX:
-        check_rtx(job)
+        check_rtx(job.target, job.recipe)
     logger = _logger(trt)
     builder = trt.Builder(logger)
     network = builder.create_network(_strongly_typed(trt))
@@ -171,9 +171,23 @@ def _add_profiles(builder: Any, network: Any, config: Any, job: Job) -> None:
             if name not in inputs:
                 raise BuildError(f"{job.graph.name} has the inputs {list(inputs)}, not {name}")
             if name in free:
-                made.set_shape(name, extent.least, extent.usual, extent.most)
+                made.set_shape(name, *_within(inputs[name], extent, job.graph.name))
         if config.add_optimization_profile(made) < 0:
             raise BuildError(f"{job.graph.name} does not take the shapes {profile}")
+
+
+def _within(own: tuple[int, ...], extent: Extent, graph: str) -> list[tuple[int, ...]]:
+    """The shapes of an extent, with the graph's own number where that leaves no choice."""
+    least, _, most = extent.shapes
+    if len(own) != len(least) or any(
+        axis != -1 and not low <= axis <= high
+        for axis, low, high in zip(own, least, most, strict=True)
+    ):
+        raise BuildError(f"{graph} takes {extent.name or 'inputs'} of {own}, not of {most}")
+    return [
+        tuple(wanted if axis == -1 else axis for axis, wanted in zip(own, shape, strict=True))
+        for shape in extent.shapes
+    ]
 
 
 def _timings(config: Any, job: Job) -> Any:

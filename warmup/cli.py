@@ -42,7 +42,7 @@ def prefetch(embedded: Path | None) -> None:
     models = manifest.narrowed(_models(None, settings, embedded), settings.variant)
     from warmup.prefetch import prefetch as bring
 
-    with _reporting() as report, _stopping() as stop:
+    with reporting() as report, stopping() as stop:
         began = time.perf_counter()
         with bring(models, settings, report=report, stop=stop) as ready:
             took = time.perf_counter() - began
@@ -156,7 +156,7 @@ def _models(
 
 
 @contextmanager
-def _stopping() -> Iterator[threading.Event]:
+def stopping() -> Iterator[threading.Event]:
     """An event that SIGTERM sets: as process 1 of a container, nothing else would end us."""
     stop = threading.Event()
     before = signal.signal(signal.SIGTERM, lambda *_: stop.set())
@@ -167,7 +167,7 @@ def _stopping() -> Iterator[threading.Event]:
 
 
 @contextmanager
-def _reporting() -> Iterator[Callable[[Progress], None]]:
+def reporting() -> Iterator[Callable[[Progress], None]]:
     """Bars on a terminal, else lines of JSON."""
     if not sys.stderr.isatty():
         from warmup.lines import Lines

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from warmup import lock, precision
 from warmup.build import BuildError, Job, compile_plan
@@ -23,11 +23,23 @@ if TYPE_CHECKING:
     from warmup.precision import Feed
     from warmup.tensorrt import Library
 
-    Prove = Callable[[Path, Sidecar], float | None]
-    """Runs a plan; gives how many times as fast as ONNX Runtime it is, None when there is no GPU
-    to find out; raises when it is wrong."""
-
 log = logging.getLogger("ember.engines")
+
+
+class Prove(Protocol):
+    """Runs what was made; raises when it is wrong."""
+
+    def graph(self, path: Path) -> None:
+        """Check a graph in another precision."""
+        ...
+
+    def plan(self, path: Path, sidecar: Sidecar) -> float | None:
+        """Check a plan.
+
+        Returns:
+            How many times as fast as ONNX Runtime it is; None when nobody can know here.
+        """
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +105,8 @@ def build(
         with _scratch(plans) as scratch:
             began = time.monotonic()
             graph = _in_precision(order, plans.store.root, scratch, tell)
+            if graph != order.graph:
+                prove.graph(graph)
             folder = plans.store.root / "plans"
             timings = folder / f"timings-{library.name}-{library.version}-{order.key.sm}"
             job = Job(graph, order.key.profiles, order.recipe, order.target, timings, order.limit_s)
@@ -102,7 +116,7 @@ def build(
             draft = scratch / "plan"
             draft.write_bytes(content)
             tell("check", 0.0)
-            sidecar = replace(sidecar, speedup=prove(draft, sidecar))
+            sidecar = replace(sidecar, speedup=prove.plan(draft, sidecar))
             tell("check", 1.0)
             if sidecar.speedup is not None and sidecar.speedup < 1 and not order.slower:
                 raise BuildError(

@@ -35,6 +35,11 @@ class Extent:
     usual: tuple[int, ...]
     most: tuple[int, ...]
 
+    @property
+    def shapes(self) -> tuple[tuple[int, ...], ...]:
+        """All three."""
+        return (self.least, self.usual, self.most)
+
 
 Profile = tuple[Extent, ...]
 """What a plan is compiled for at a time: an extent for each input that has free axes."""
@@ -203,14 +208,18 @@ def key_for(
 
 
 def profiles_for(
-    inputs: Sequence[tuple[str, tuple[int, ...]]], buckets: Sequence[int]
+    inputs: Sequence[tuple[str, tuple[int, ...], tuple[int, ...]]], buckets: Sequence[int]
 ) -> tuple[Profile, ...]:
-    """A profile for each batch size, of exactly that size: nothing else is ever run.
+    """A profile for each batch size, of exactly that size: no other is ever run.
 
     Args:
-        inputs: the name of each input and the shape of one item.
+        inputs: the name of each input, and the shapes of its smallest and its largest item.
         buckets: the sizes.
     """
     return tuple(
-        tuple(Extent(name, *[(size, *item)] * 3) for name, item in inputs) for size in buckets
+        tuple(
+            Extent(name, (size, *least), (size, *most), (size, *most))
+            for name, least, most in inputs
+        )
+        for size in buckets
     )

@@ -8,6 +8,8 @@ Runtime on the CPU, so it needs no GPU, and its result is a file that is read ag
 from __future__ import annotations
 
 import json
+from contextlib import redirect_stdout
+from io import StringIO
 from typing import TYPE_CHECKING, Any
 
 from warmup.build import BuildError
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    Feed = Mapping[str, NDArray[np.float32]]
+    Feed = Mapping[str, NDArray[np.generic]]
     """The inputs of one run by name; the first axis of each is 1."""
 
 _QUANTISED = ["Conv", "ConvTranspose", "Gemm", "MatMul"]
@@ -112,8 +114,10 @@ def calibrate(
     if found := _cached(cache):
         return found
     onnx = _onnx()
+    import onnxruntime
     from onnxruntime.quantization.calibrate import CalibrationMethod, create_calibrator
 
+    onnxruntime.set_default_logger_severity(3)  # it warns of each weight that nothing uses
     model = scratch / "calibrated.onnx"
     onnx.save(_at_opset(onnx.load(source)), model)
     calibrator = create_calibrator(
@@ -125,8 +129,9 @@ def calibrate(
     )
     reader = _Reader(feeds)
     try:
-        calibrator.collect_data(reader)
-        data = calibrator.compute_data()
+        with redirect_stdout(StringIO()):  # it talks
+            calibrator.collect_data(reader)
+            data = calibrator.compute_data()
     except Exception as error:
         if not reader.count:
             raise BuildError(

@@ -7,7 +7,7 @@ made.
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -16,6 +16,7 @@ from function.runtime.engine import Ports
 from function.runtime.gpu import Gpu
 from warmup import plan
 from warmup.failures import ManifestError
+from warmup.tensorrt import RTX
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -74,6 +75,10 @@ FAMILIES: dict[tuple[str, str], Family] = {
 }
 
 
+_LEAST_VIEW = (3, 32, 32)
+"""The smallest item of a detector; every multiple of 32 up to the family's may come."""
+
+
 @dataclass(frozen=True, slots=True)
 class Models:
     """What the pipeline runs.
@@ -113,8 +118,19 @@ def buckets(model: Model) -> tuple[int, ...]:
     return model.buckets or FAMILIES[model.role, model.family].buckets
 
 
+def shapes(model: Model) -> list[tuple[tuple[int, ...], ...]]:
+    """The shapes of a model's inputs, for each of its batch sizes."""
+    items = FAMILIES[model.role, model.family].items
+    return [tuple((size, *item) for item in items) for size in buckets(model)]
+
+
+def ports(model: Model) -> Ports:
+    """How engines of a model are run."""
+    return Ports(FAMILIES[model.role, model.family].inputs)
+
+
 def plan_key(model: Model, recipe: Recipe, library: Library, gpu: GpuFacts | None) -> PlanKey:
-    """The key of the plan that a model needs.
+    """The key of a model's plan.
 
     Args:
         model: any.
@@ -126,12 +142,29 @@ def plan_key(model: Model, recipe: Recipe, library: Library, gpu: GpuFacts | Non
     names = family.inputs or ("",)
     return plan.key_for(
         model.file.sha256,
-        plan.profiles_for(list(zip(names, family.items, strict=True)), buckets(model)),
+        plan.profiles_for(
+            [
+                (name, _LEAST_VIEW if model.role == "detect" else item, item)
+                for name, item in zip(names, family.items, strict=True)
+            ],
+            buckets(model),
+        ),
         recipe,
         runtime=library.runtime,
         version=library.version,
         gpu=gpu,
     )
+
+
+def plan_keys(model: Model, recipe: Recipe, library: Library, gpu: GpuFacts) -> tuple[PlanKey, ...]:
+    """The keys of the plans that serve a model on a GPU, the best first.
+
+    TensorRT-RTX also runs what was made for the GPU's compute capability without the GPU.
+    """
+    exact = plan_key(model, recipe, library, gpu)
+    if library.name != RTX:
+        return (exact,)
+    return (exact, replace(plan_key(model, recipe, library, None), sm=gpu.sm))
 
 
 def build(manifest: Sequence[Model], engines: Mapping[str, Engine]) -> Models:
@@ -176,26 +209,26 @@ def open_engine(
         NotOnDeviceError: none of them runs it.
     """
     gpu = gpu or Gpu()
-    ports = Ports(FAMILIES[model.role, model.family].inputs)
+    how = ports(model)
 
     def on_cpu() -> Engine:
         from function.runtime.backends.onnx import OnnxEngine
         from function.runtime.backends.optimised import Optimised
 
         if store is None:
-            return OnnxEngine(model.path, threads, ports=ports)
+            return OnnxEngine(model.path, threads, ports=how)
         kept = Optimised.of(store, model.file.sha256)
-        return kept.load(threads, ports) or kept.make(model.path, threads, ports)
+        return kept.load(threads, how) or kept.make(model.path, threads, how)
 
     def on_cuda(device: int) -> Engine:
         from function.runtime.backends.onnx import OnnxEngine
 
-        return OnnxEngine(model.path, threads, cuda=gpu.cuda(device), ports=ports)
+        return OnnxEngine(model.path, threads, cuda=gpu.cuda(device), ports=how)
 
     def on_tensorrt(device: int) -> Engine:
         from function.runtime.backends.tensorrt import open_kept
 
-        return open_kept(gpu, partial(plan_key, model, gpu.recipe), device, ports)
+        return open_kept(gpu, partial(plan_keys, model, gpu.recipe), device, how)
 
     def open_on(backend: str) -> Engine:
         if backend == "cpu":

@@ -25,6 +25,8 @@ PROVIDERS = {
 class NotOnDeviceError(WarmupError):
     """A model cannot run on what was wanted, or must not run on what is left."""
 
+    exit_code = 69
+
 
 @dataclass(frozen=True, slots=True)
 class Ports:

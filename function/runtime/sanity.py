@@ -58,11 +58,11 @@ def known(name: str, engine: Engine, golden: Golden) -> None:
         raise WrongResultError(
             f"{name}: golden check: expected an output of shape {right.shape}, got {found.shape}"
         )
-    cosine = _cosine(found, right)
-    if not cosine >= golden.min_cosine:
+    alike = cosine(found, right)
+    if not alike >= golden.min_cosine:
         raise WrongResultError(
             f"{name}: golden check: expected an output that is like the right one to"
-            f" {golden.min_cosine:g} (cosine) at least, got {cosine:.4f}"
+            f" {golden.min_cosine:g} (cosine) at least, got {alike:.4f}"
         )
 
 
@@ -80,7 +80,7 @@ def _array(path: Path) -> NDArray[np.float32]:
         raise ManifestError(f"{path}: is no array of numbers: {error}") from error
 
 
-def _cosine(one: NDArray[np.float32], other: NDArray[np.float32]) -> float:
+def cosine(one: NDArray[np.float32], other: NDArray[np.float32]) -> float:
     """How alike two arrays of one shape are, from -1 to 1; NaN when one of them is zero."""
     a, b = (array.astype(np.float64).ravel() for array in (one, other))
     lengths = float(np.linalg.norm(a) * np.linalg.norm(b))

@@ -18,7 +18,7 @@ from warmup.plan import Recipe, key_for, profiles_for
 from warmup.plans import Plans
 from warmup.store import Store
 
-PROFILES = profiles_for([("", (3, 16, 16))], (1, 2))
+PROFILES = profiles_for([("", (3, 16, 16), (3, 16, 16))], (1, 2))
 
 
 @pytest.fixture(scope="module")
@@ -56,9 +56,25 @@ def compiled(monkeypatch):
     return counted
 
 
-def fine(path, sidecar):
-    assert path.stat().st_size == sidecar.size
-    return 2.0
+class Proof:
+    """Finds everything right, and so many times as fast."""
+
+    def __init__(self, speedup=2.0, wrong_graph=None, wrong_plan=None):
+        self.speedup, self.wrong_graph, self.wrong_plan = speedup, wrong_graph, wrong_plan
+
+    def graph(self, path):
+        assert path.is_file()
+        if self.wrong_graph:
+            raise self.wrong_graph
+
+    def plan(self, path, sidecar):
+        assert path.stat().st_size == sidecar.size
+        if self.wrong_plan:
+            raise self.wrong_plan
+        return self.speedup
+
+
+fine = Proof()
 
 
 def found(plans, key):
@@ -106,9 +122,7 @@ def test_processes_that_want_the_same_at_once_build_it_once(order, plans, rtx, c
 
 
 def test_what_is_wrong_is_not_kept(order, plans, rtx):
-    def wrong(path, sidecar):
-        raise DamagedError("it gives something else")
-
+    wrong = Proof(wrong_plan=DamagedError("it gives something else"))
     with pytest.raises(DamagedError, match="something else"):
         build(order(), plans, rtx, wrong)
     assert found(plans, order().key) is None
@@ -117,13 +131,13 @@ def test_what_is_wrong_is_not_kept(order, plans, rtx):
 
 def test_what_is_slower_is_not_kept_unless_that_is_wanted(order, plans, rtx):
     with pytest.raises(BuildError, match=r"only 0\.80 times as fast"):
-        build(order(), plans, rtx, lambda *_: 0.8)
+        build(order(), plans, rtx, Proof(0.8))
     assert found(plans, order().key) is None
-    assert build(order(slower=True), plans, rtx, lambda *_: 0.8).speedup == 0.8
+    assert build(order(slower=True), plans, rtx, Proof(0.8)).speedup == 0.8
 
 
 def test_what_nobody_can_measure_here_is_kept_as_not_measured(order, plans, rtx):
-    assert build(order(), plans, rtx, lambda *_: None).speedup is None
+    assert build(order(), plans, rtx, Proof(None)).speedup is None
 
 
 def test_nothing_is_left_behind_whatever_happens(order, plans, rtx):
@@ -141,6 +155,14 @@ def test_half_precision_makes_a_plan_of_its_own(order, plans, rtx):
     assert half.sha256 != full.sha256
     assert found(plans, full.key) == full
     assert found(plans, half.key) == half
+
+
+def test_a_graph_that_is_wrong_in_its_precision_is_not_even_compiled(order, plans, rtx, compiled):
+    wrong = Proof(wrong_graph=DamagedError("it gives NaN"))
+    with pytest.raises(DamagedError, match="NaN"):
+        build(order(Recipe("fp16")), plans, rtx, wrong)
+    assert compiled == []
+    build(order(), plans, rtx, wrong)  # in its own precision there is nothing to check
 
 
 def test_eight_bits_need_images(order, plans, rtx):

@@ -12,7 +12,9 @@ from warmup import plan
 from warmup.failures import DamagedError
 from warmup.plan import PlanKey, Recipe, Sidecar, key_for, profiles_for
 
-PROFILES = profiles_for([("target", (3, 128, 128)), ("source", (512,))], (1, 4))
+PROFILES = profiles_for(
+    [("target", (3, 32, 32), (3, 128, 128)), ("source", (512,), (512,))], (1, 4)
+)
 
 
 def key(recipe=Recipe(), gpu=H100, **more):
@@ -105,8 +107,11 @@ def test_without_a_gpu_the_plan_is_for_all_of_one_capability():
 
 
 def test_profiles_are_of_exactly_the_sizes_that_are_served():
-    assert [profile[1].most for profile in PROFILES] == [(1, 512), (4, 512)]
-    assert all(each.least == each.usual == each.most for profile in PROFILES for each in profile)
+    assert [profile[1].shapes for profile in PROFILES] == [((1, 512),) * 3, ((4, 512),) * 3]
+
+
+def test_what_varies_does_so_from_the_smallest_to_the_largest_item():
+    assert PROFILES[1][0].shapes == ((4, 3, 32, 32), (4, 3, 128, 128), (4, 3, 128, 128))
 
 
 SIDECAR = Sidecar(KEY, 1000, "c" * 64, "11.4.0.106", 12.5, 2.25)
@@ -118,7 +123,7 @@ def test_what_a_sidecar_says_is_read_back_whole():
 
 
 def test_the_name_of_a_plan_does_not_change_from_version_to_version():
-    assert key().digest == "980ae4a17321ca8d6c0ef5daf8e38abc948f6c53"
+    assert key().digest == "31aac10cb12a1ebdff1badeea8b39f80f3c9385c"
 
 
 @pytest.mark.parametrize(

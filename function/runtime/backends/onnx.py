@@ -97,13 +97,17 @@ class OnnxEngine:
 
     def run(self, *inputs: NDArray[np.float32]) -> list[NDArray[np.float32]]:
         """See `Engine.run`."""
-        wanted = zip(self._types.items(), inputs, strict=True)
-        feed = {name: inward(array, dtype) for (name, dtype), array in wanted} | self._constants
+        feed = self.feed(*inputs)
         found = self._binding.run(feed) if self._binding else self._session.run(None, feed)
         return [
             output[None] if bare else output
             for output, bare in zip(outward(found), self._bare, strict=True)
         ]
+
+    def feed(self, *inputs: NDArray[np.float32]) -> dict[str, NDArray[np.generic]]:
+        """What the graph gets for these inputs, by name."""
+        wanted = zip(self._types.items(), inputs, strict=True)
+        return {name: inward(array, dtype) for (name, dtype), array in wanted} | self._constants
 
     @property
     def provider(self) -> str:

@@ -57,8 +57,25 @@ class Executor(Protocol):
         """Whether the graph itself allows only one size."""
         ...
 
-    def shapes(self, size: int) -> Mapping[str, tuple[int, ...]]:
-        """The shape of every tensor for a batch of one of `sizes`."""
+    def largest(self, size: int) -> Mapping[str, tuple[int, ...]]:
+        """The largest shape of every input, for a batch of one of `sizes`."""
+        ...
+
+    def shape(
+        self, size: int, inputs: Mapping[str, tuple[int, ...]]
+    ) -> Mapping[str, tuple[int, ...]]:
+        """Set the shapes of all inputs for the next run.
+
+        Args:
+            size: one of `sizes`.
+            inputs: their shapes, the first axis being `size`.
+
+        Returns:
+            The shape of every output.
+
+        Raises:
+            ValueError: the plan was not compiled for these.
+        """
         ...
 
     def enqueue(self, size: int, addresses: Mapping[str, int], stream: int) -> None:
@@ -102,27 +119,28 @@ class PlanEngine:
         if ports.inputs and sorted(ports.inputs) != sorted(found):
             raise ValueError(f"the plan has the inputs {found}, not {ports.inputs}")
         self._inputs = ports.inputs or found
-        every = [*executor.inputs, *executor.outputs]
-        shapes = {size: executor.shapes(size) for size in executor.sizes}
         with memory.current():
-            room = {
-                each.name: max(_bytes(shapes[size][each.name], each.dtype) for size in shapes)
-                for each in every
-            }
+            room = self._room()
             self._addresses = {name: memory.allocate(size) for name, size in room.items()}
-            pinned = {name: memory.pinned(size) for name, size in room.items()}
-            self._views = {
-                size: {
-                    each.name: _view(pinned[each.name], shapes[size][each.name], each.dtype)
-                    for each in every
-                }
-                for size in shapes
-            }
-            for name in constants:  # the same in every run
-                view = self._views[executor.sizes[0]][name]
+            self._pinned = {name: memory.pinned(size) for name, size in room.items()}
+            largest = executor.largest(executor.sizes[-1])
+            self._constants = {name: largest[name] for name in constants}
+            for name, shape in self._constants.items():  # the same in every run
+                view = self._view(name, shape, types[name])
                 view.array[...] = ports.constants[name]
                 memory.upload(self._addresses[name], view.raw)
             memory.wait()
+        self._types = types
+
+    def _room(self) -> dict[str, int]:
+        """How many bytes each tensor can take."""
+        executor, room = self._executor, dict[str, int]()
+        for size in executor.sizes:
+            largest = executor.largest(size)
+            shapes = {**largest, **executor.shape(size, largest)}
+            for each in (*executor.inputs, *executor.outputs):
+                room[each.name] = max(room.get(each.name, 0), _bytes(shapes[each.name], each.dtype))
+        return room
 
     @property
     def provider(self) -> str:
@@ -151,22 +169,29 @@ class PlanEngine:
     def _run(self, inputs: Sequence[NDArray[np.float32]]) -> list[NDArray[np.float32]]:
         rows, sizes = len(inputs[0]), self._executor.sizes
         size = sizes[bisect_left(sizes, rows)]
-        views, memory = self._views[size], self._memory
+        memory, executor = self._memory, self._executor
+        arrays = dict(zip(self._inputs, inputs, strict=True))
+        shapes = {name: (size, *each.shape[1:]) for name, each in arrays.items()}
         with self._lock, memory.current():
-            for name, array in zip(self._inputs, inputs, strict=True):
-                view = views[name]
-                view.array[:rows] = (
-                    inward(array, view.array.dtype) if view.array.dtype.kind in "iu" else array
-                )
-                view.array[rows:] = 0
+            found = executor.shape(size, shapes | self._constants)
+            for name, array in arrays.items():
+                view = self._view(name, shapes[name], self._types[name])
+                _fill(view.array, array)
                 memory.upload(self._addresses[name], view.raw)
-            self._executor.enqueue(size, self._addresses, memory.stream)
-            for output in self._executor.outputs:
-                memory.download(views[output.name].raw, self._addresses[output.name])
-            memory.wait()
-            return [
-                self._taken(views[output.name].array, rows) for output in self._executor.outputs
+            executor.enqueue(size, self._addresses, memory.stream)
+            views = [
+                (each.name, self._view(each.name, found[each.name], each.dtype))
+                for each in executor.outputs
             ]
+            for name, view in views:
+                memory.download(view.raw, self._addresses[name])
+            memory.wait()
+            return [self._taken(view.array, rows) for _, view in views]
+
+    def _view(self, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> _View:
+        """A tensor of that shape in pinned memory."""
+        raw = self._pinned[name][: _bytes(shape, dtype)]
+        return _View(raw.view(dtype).reshape(shape), raw)
 
     def _taken(self, array: NDArray[Any], rows: int) -> NDArray[np.float32]:
         """A copy of an output that is the caller's own."""
@@ -177,15 +202,16 @@ class PlanEngine:
 
 @dataclass(frozen=True, slots=True)
 class _View:
-    """A tensor in pinned memory, for one batch size: as an array, and as bytes."""
+    """A tensor in pinned memory: as an array, and as bytes."""
 
     array: NDArray[Any]
     raw: NDArray[np.uint8]
 
 
-def _view(room: NDArray[np.uint8], shape: tuple[int, ...], dtype: np.dtype[Any]) -> _View:
-    raw = room[: _bytes(shape, dtype)]
-    return _View(raw.view(dtype).reshape(shape), raw)
+def _fill(target: NDArray[Any], rows: NDArray[np.float32]) -> None:
+    """Put rows at the beginning, in the target's type, and zeros after them."""
+    target[: len(rows)] = inward(rows, target.dtype) if target.dtype.kind in "iu" else rows
+    target[len(rows) :] = 0
 
 
 def _bytes(shape: tuple[int, ...], dtype: np.dtype[Any]) -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from contextlib import suppress
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,7 +15,7 @@ from warmup.gpu import visible
 from warmup.tensorrt import RTX, runner
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from function.runtime.device import Memory
@@ -82,15 +81,16 @@ def open_plan(
 
 
 def open_kept(
-    gpu: Gpu, key_on: Callable[[Library, GpuFacts | None], PlanKey], number: int, ports: Ports
+    gpu: Gpu,
+    keys_on: Callable[[Library, GpuFacts], Sequence[PlanKey]],
+    number: int,
+    ports: Ports,
 ) -> PlanEngine:
     """Load the plan of the store that was made for the GPU of a number.
 
-    For TensorRT-RTX, one that was made for its compute capability without it is as good.
-
     Args:
         gpu: how GPUs are used.
-        key_on: the key of the plan that is needed, with a library on a GPU.
+        keys_on: the keys of the plans that will do, with a library on a GPU, the best first.
         number: of the GPU, as CUDA counts those that this process can see.
         ports: how arrays become inputs, and outputs arrays.
 
@@ -104,9 +104,7 @@ def open_kept(
     facts = visible()[number]
     if gpu.plans is None:
         raise NoPlanError("there is no store to have plans in")
-    keys = [key_on(library, facts)]
-    if library.name == RTX:
-        keys.append(replace(key_on(library, None), sm=facts.sm))
+    keys = keys_on(library, facts)
     for key in keys:
         if found := gpu.plans.find(key):
             sidecar, held = found
@@ -163,19 +161,23 @@ class _Plan:
             context.set_device_memory(address, scratch)
             if not context.set_optimization_profile_async(number, memory.stream):
                 raise NotOnDeviceError(f"the plan cannot be run in batches of {size}")
-            for each in self.inputs:
-                if not context.set_input_shape(each.name, self._input_shape(each.name, number)):
-                    raise NotOnDeviceError(f"the plan does not take batches of {size}")
             self._contexts[size] = context
         memory.wait()
 
-    def shapes(self, size: int) -> Mapping[str, tuple[int, ...]]:
-        """See `Executor.shapes`."""
+    def largest(self, size: int) -> Mapping[str, tuple[int, ...]]:
+        """See `Executor.largest`."""
+        number = self._profiles[size]
+        return {each.name: self._input_shape(each.name, number) for each in self.inputs}
+
+    def shape(
+        self, size: int, inputs: Mapping[str, tuple[int, ...]]
+    ) -> Mapping[str, tuple[int, ...]]:
+        """See `Executor.shape`."""
         context = self._contexts[size]
-        return {
-            each.name: tuple(context.get_tensor_shape(each.name))
-            for each in (*self.inputs, *self.outputs)
-        }
+        for name, shape in inputs.items():
+            if not context.set_input_shape(name, shape):
+                raise ValueError(f"the plan was not compiled for {name} of the shape {shape}")
+        return {each.name: tuple(context.get_tensor_shape(each.name)) for each in self.outputs}
 
     def enqueue(self, size: int, addresses: Mapping[str, int], stream: int) -> None:
         """See `Executor.enqueue`."""

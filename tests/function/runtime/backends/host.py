@@ -79,7 +79,7 @@ class OnnxPlan:
     def __init__(self, path, sizes, memory, items):
         self.session = ort.InferenceSession(str(path))
         self.sizes, self.memory, self.items = list(sizes), memory, items
-        self.closed, self.runs = False, []
+        self.closed, self.runs, self.set = False, [], {}
         kinds = {"tensor(float)": np.float32, "tensor(float16)": np.float16}
         kinds |= {"tensor(int64)": np.int64, "tensor(uint8)": np.uint8}
         self.inputs, self.outputs = (
@@ -88,19 +88,29 @@ class OnnxPlan:
         )
         self.fixed = isinstance(self.session.get_inputs()[0].shape[0], int)
 
-    def shapes(self, size):
-        found = {}
-        for each in (*self.session.get_inputs(), *self.session.get_outputs()):
-            item = self.items.get(each.name, tuple(each.shape[1:]))
-            found[each.name] = (size, *item) if item is not None else (1,)
-        return found
+    def largest(self, size):
+        shapes = {each.name: self.items.get(each.name) for each in self.session.get_inputs()}
+        for each in self.session.get_inputs():
+            own = shapes[each.name] or (None, *each.shape[1:])
+            shapes[each.name] = tuple(size if axis is None else axis for axis in own)
+        return shapes
+
+    def shape(self, size, inputs):
+        largest = self.largest(size)
+        for name, shape in inputs.items():
+            if len(shape) != len(largest[name]) or any(map(int.__gt__, shape, largest[name])):
+                raise ValueError(f"not compiled for {name} of the shape {shape}")
+        feed = {each.name: np.zeros(inputs[each.name], each.dtype) for each in self.inputs}
+        found = [output.shape for output in self.session.run(None, feed)]
+        self.set = dict(inputs) | dict(zip([o.name for o in self.outputs], found, strict=True))
+        return {each.name: self.set[each.name] for each in self.outputs}
 
     def enqueue(self, size, addresses, stream):
         assert not self.closed, "a plan is run after it was closed"
         assert stream == self.memory.stream
         self.memory.check()
         self.runs.append(size)
-        shapes = self.shapes(size)
+        shapes = self.set
 
         def array(tensor):
             count = int(np.prod(shapes[tensor.name]))

@@ -119,7 +119,7 @@ def weighted(path):
 
 def test_a_constant_goes_to_the_device_once_and_counts_in_every_run(tmp_path):
     path, ports = weighted(tmp_path / "model.onnx"), Ports(constants={"weight": 0.5})
-    plan = opened(path, ports=ports, items={"weight": None})
+    plan = opened(path, ports=ports, items={"weight": (1,)})
     for count in (1, 3, 4):
         batch = rows(count, 4, seed=count)
         np.testing.assert_array_equal(plan.run(batch)[0], batch / 2)
@@ -170,7 +170,7 @@ def test_one_that_nobody_uses_any_more_gives_back_all_by_itself(path):
     assert memory.closed
 
 
-def test_behind_a_batcher_many_callers_share_its_batches(path):
+def test_behind_a_batcher_each_caller_gets_what_is_its_own(path):
     plan, plain = opened(path), OnnxEngine(path)
     batcher = Batcher("stage", plan, Gate(2), runs=1, buckets=Buckets(SIZES, pads=True))
     batches = [rows(1, 16, seed) for seed in range(40)]
@@ -178,4 +178,33 @@ def test_behind_a_batcher_many_callers_share_its_batches(path):
         found = list(pool.map(lambda batch: batcher.run(batch)[0], batches))
     for batch, output in zip(batches, found, strict=True):
         np.testing.assert_array_equal(output, plain.run(batch)[0])
-    assert len(plan._executor.runs) < len(batches)
+    assert set(plan._executor.runs) <= set(SIZES)
+
+
+def scaled(path):
+    """[N, 3, height, width] pooled to half of both."""
+    ends = [
+        helper.make_tensor_value_info("x", TensorProto.FLOAT, ["N", 3, "h", "w"]),
+        helper.make_tensor_value_info("y", TensorProto.FLOAT, ["N", 3, "h2", "w2"]),
+    ]
+    node = helper.make_node("MaxPool", ["x"], ["y"], kernel_shape=[2, 2], strides=[2, 2])
+    graph = helper.make_graph([node], "scaled", ends[:1], ends[1:])
+    opset = [helper.make_opsetid("", 17)]
+    onnx.save(helper.make_model(graph, opset_imports=opset, ir_version=9), path)
+    return path
+
+
+def test_items_may_be_smaller_than_what_it_has_room_for(tmp_path):
+    path = scaled(tmp_path / "model.onnx")
+    plan, plain = opened(path, items={"x": (None, 3, 64, 64)}), OnnxEngine(path)
+    rng = np.random.default_rng(0)
+    for count, height, width in ((1, 64, 64), (2, 32, 64), (4, 64, 32), (1, 8, 8), (3, 64, 64)):
+        batch = rng.random((count, 3, height, width), np.float32)
+        np.testing.assert_array_equal(plan.run(batch)[0], plain.run(batch)[0])
+
+
+def test_items_that_are_larger_are_refused(tmp_path):
+    plan = opened(scaled(tmp_path / "model.onnx"), items={"x": (None, 3, 64, 64)})
+    with pytest.raises(ValueError, match="not compiled for x of the shape"):
+        plan.run(np.zeros((1, 3, 96, 64), np.float32))
+    assert plan.run(np.zeros((1, 3, 64, 64), np.float32))
