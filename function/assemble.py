@@ -47,6 +47,7 @@ def service(settings: Settings, timeline: Timeline | None = None) -> Service:
             backends=settings.backends,
             allow_degraded=settings.allow_degraded,
             gpu=gpu(settings),
+            plans=plans.Source(settings) if _plans_come(settings) else None,
             fetch=Stocked(settings).fetch,
             variant=settings.variant,
             window=settings.batch_window_ms / 1e3,
@@ -57,6 +58,11 @@ def service(settings: Settings, timeline: Timeline | None = None) -> Service:
         expected=golden.read(path),
         timeline=timeline,
     )
+
+
+def _plans_come(settings: Settings) -> bool:
+    """Whether plans that are missing at the start may come later."""
+    return "tensorrt" in settings.backends and bool(settings.plans or settings.build_plans)
 
 
 def gpu(settings: Settings) -> Gpu:

@@ -8,16 +8,17 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from function.faces import models
 from function.runtime.engine import PROVIDERS
 from function.runtime.gpu import Gpu
 from function.runtime.slot import Slot, State
+from warmup.failures import WarmupError
 from warmup.manifest import narrowed
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Sequence
+    from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
     from concurrent.futures import Future
     from pathlib import Path
 
@@ -32,7 +33,23 @@ if TYPE_CHECKING:
     Fetch = Callable[[Sequence[Model], Callable[[Progress], None]], Sequence[Model]]
     """Gets the files of a manifest and tells where they are; it blocks, and reports meanwhile."""
 
+    class PlanSource(Protocol):
+        """Where plans come from."""
+
+        def obtain(self, models: Sequence[Model]) -> Collection[str]:
+            """Try to have the plans of some models; the roles whose plans are here. It blocks."""
+            ...
+
+        def close(self) -> None:
+            """End what `obtain` has begun."""
+            ...
+
+
 log = logging.getLogger("ember.engines")
+
+
+class NoPlanYetError(WarmupError):
+    """A plan that may come has not come."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +61,7 @@ class Supply:
         backends: what they may run on, the most wanted first.
         allow_degraded: whether they may go from a GPU to the CPU.
         gpu: how GPUs are used.
+        plans: where plans come from that are missing; None when none will.
         store: where optimised graphs are kept; None for nowhere.
         fetch: None when every file is here.
         variant: the name of the variants that are loaded first, where models have them.
@@ -56,6 +74,7 @@ class Supply:
     backends: tuple[str, ...] = ("cpu",)
     allow_degraded: bool = False
     gpu: Gpu = field(default_factory=Gpu)
+    plans: PlanSource | None = None
     store: Path | None = None
     fetch: Fetch | None = None
     variant: str | None = None
@@ -76,7 +95,6 @@ class Engines:
     Attributes:
         supply: how engines are come by.
         slots: by role; an upgrade gives new slots to the roles that it changes.
-        lesser: the roles whose models are variants; the full models are still to come.
         on_passed: is told of each backend that does not run a model, in any thread.
 
     Raises:
@@ -93,7 +111,7 @@ class Engines:
             model.role: replace(model, file=(*model.variants, model.file)[0], variants=())
             for model in chosen
         }
-        self.lesser = frozenset(model.role for model in chosen if model.variants)
+        self._variants = frozenset(model.role for model in chosen if model.variants)
         self.supply = supply
         self._timeline = timeline
         self._gate = gate
@@ -101,10 +119,29 @@ class Engines:
         self._pool = ThreadPoolExecutor(len(manifest), "load")
         self._fetching: dict[str, Progress] = {}
         self._fetch_job: Future[Sequence[Model]] | None = None
+        self._obtaining: Future[Collection[str]] | None = None
         self._coming: dict[str, Slot] = {}
         self._passed: dict[str, list[Passed]] = {}
         self.on_passed: Callable[[Passed], None] = lambda _: None
         self.slots = {role: Slot(partial(self._open, role), self._pool) for role in self._models}
+
+    @property
+    def upgrades(self) -> bool:
+        """Whether there can ever be something to upgrade."""
+        return bool(self._variants) or self.supply.plans is not None
+
+    @property
+    def lesser(self) -> frozenset[str]:
+        """The roles whose models are variants, or wait for a plan; the best is still to come."""
+        return self._variants | self._waiting
+
+    @property
+    def _waiting(self) -> frozenset[str]:
+        """The roles that run on a lesser backend for want of a plan that may come."""
+        if self.supply.plans is None:
+            return frozenset()
+        loaded = {role for role, slot in self.slots.items() if slot.loaded}
+        return frozenset(each.role for each in self.passed if each.may_come and each.role in loaded)
 
     @property
     def fetches(self) -> bool:
@@ -120,8 +157,9 @@ class Engines:
     def busy(self) -> bool:
         """Whether a thread fetches or loads, be it for nobody."""
         fetches = self._fetch_job is not None and self._fetch_job.running()
+        obtains = self._obtaining is not None and self._obtaining.running()
         slots = [*self.slots.values(), *self._coming.values()]
-        return fetches or any(slot.state is State.LOADING for slot in slots)
+        return fetches or obtains or any(slot.state is State.LOADING for slot in slots)
 
     @property
     def providers(self) -> dict[str, str]:
@@ -162,7 +200,7 @@ class Engines:
             role: {
                 "state": str(slot.state),
                 "provider": slot.provider or None,
-                "variant": self.supply.variant if role in self.lesser else None,
+                "variant": self.supply.variant if role in self._variants else None,
                 "passed_over": [
                     {"backend": each.backend, "reason": each.reason}
                     for each in self._passed.get(role, ())
@@ -196,37 +234,80 @@ class Engines:
             if isinstance(result, BaseException):
                 raise result
 
-    async def upgrade(self, prove: Callable[[str, Engine], Awaitable[None]]) -> None:
-        """Replace all variants by the full models at once, when each of these has proved right.
+    async def upgrade(self, prove: Callable[[str, Engine], Awaitable[None]]) -> bool:
+        """Replace what is less than it could be, when what replaces it has proved right.
 
-        A variant that nobody has loaded never will be: its role opens the full model instead.
+        First all variants at once by the full models, then engines that wait for a plan by the
+        plans that have come. A variant that nobody has loaded never will be: its role opens the
+        full model instead.
 
         Args:
-            prove: runs the model of a role; raises when it cannot be used, and the variants stay.
+            prove: runs the model of a role; raises when it cannot be used, and what serves stays.
+
+        Returns:
+            Whether anything has changed.
 
         Raises:
             Exception: what fetching, loading or proving raised.
         """
+        if self._variants:
+            await self._replace_variants(prove)
+            return True
+        return await self._take_plans(prove)
+
+    async def _replace_variants(self, prove: Callable[[str, Engine], Awaitable[None]]) -> None:
         full = {model.role: model for model in await self._fetch(self._full)}
         cold = {
-            role for role in self.lesser if self.slots[role].state in (State.WAITING, State.FAILED)
+            role
+            for role in self._variants
+            if self.slots[role].state in (State.WAITING, State.FAILED)
         }
         self._models |= {role: full[role] for role in cold}
-        self.lesser -= cold
+        self._variants -= cold
+        for role in self._variants:
+            await self.slots[role].load()
+        await self._replace({role: full[role] for role in self._variants}, prove)
+        self._models, self._variants = full, frozenset()
+
+    async def _take_plans(self, prove: Callable[[str, Engine], Awaitable[None]]) -> bool:
+        waiting, source = self._waiting, self.supply.plans
+        if not waiting or source is None:
+            return False
+        wanted = [self._models[role] for role in sorted(waiting)]
+        self._obtaining = self._pool.submit(source.obtain, wanted)
+        here = await asyncio.wrap_future(self._obtaining)
+        ready = {model.role: model for model in wanted if model.role in here}
+        await self._replace(ready, prove, backends=("tensorrt",))
+        if not ready:
+            raise NoPlanYetError(f"there are no plans yet for {', '.join(sorted(waiting))}")
+        return True
+
+    async def _replace(
+        self,
+        wanted: dict[str, Model],
+        prove: Callable[[str, Engine], Awaitable[None]],
+        backends: tuple[str, ...] = (),
+    ) -> None:
+        """Open some models beside what serves, and let them take over together."""
+        passed = self._passed.copy()
         try:
-            for role in self.lesser:
-                await self.slots[role].load()
-                self._coming[role] = slot = Slot(partial(self._opened, full[role]), self._pool)
+            for role, model in wanted.items():
+                open_engine = partial(self._opened, model, backends)
+                self._coming[role] = slot = Slot(open_engine, self._pool)
                 await slot.load()
                 await prove(role, slot)
-            self._models, self.lesser = full, frozenset()
             self.slots = self.slots | self._coming
+        except BaseException:
+            self._passed |= passed  # what served goes on, and for the reasons that it had
+            raise
         finally:  # one that nobody waits for any more still keeps a thread busy
             loading = (item for item in self._coming.items() if item[1].state is State.LOADING)
             self._coming = dict(loading)
 
     def close(self) -> None:
         """Load nothing more; what is being loaded is not waited for."""
+        if self.supply.plans:
+            self.supply.plans.close()
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     async def _fetch(self, wanted: Sequence[Model]) -> Sequence[Model]:
@@ -238,12 +319,18 @@ class Engines:
     def _open(self, role: str) -> Engine:
         return self._opened(self._models[role])
 
-    def _opened(self, model: Model) -> Engine:
+    def _opened(self, model: Model, backends: tuple[str, ...] = ()) -> Engine:
+        """Load a model, check it, and let many threads share it.
+
+        Args:
+            model: its file is here.
+            backends: what it may run on; empty for all that the operator named.
+        """
         supply = self.supply
         open_engine = partial(
             supply.open,
             model,
-            backends=supply.backends,
+            backends=backends or supply.backends,
             allow_degraded=supply.allow_degraded,
             store=supply.store,
             gpu=supply.gpu,

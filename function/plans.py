@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import logging
+import os
+import subprocess
+import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from function.faces import models
@@ -23,6 +27,64 @@ if TYPE_CHECKING:
     from warmup.progress import Progress
 
 log = logging.getLogger("ember.plans")
+
+_NICE = 10
+
+
+class Source:
+    """Where a replica gets plans from that it lacked when it started; see `engines.PlanSource`.
+
+    Another process may have shared them meanwhile. Where that is wanted, they are built here: in a
+    process of its own, as the builder needs much memory, and may end it.
+
+    Args:
+        settings: the effective settings.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._builder: subprocess.Popen[bytes] | None = None
+        self._closed = False
+
+    def obtain(self, wanted: Sequence[Model]) -> set[str]:
+        """The roles of those models whose plans are here, after trying to have them."""
+        fetch(wanted, self._settings)
+        here = self._here(wanted)
+        missing = [model.role for model in wanted if model.role not in here]
+        if missing and self._settings.build_plans and not self._closed:
+            self._build(missing)
+            here = self._here(wanted)
+        return here
+
+    def close(self) -> None:
+        """End a builder that is at work."""
+        self._closed = True
+        if self._builder and self._builder.poll() is None:
+            self._builder.terminate()
+
+    def _here(self, wanted: Sequence[Model]) -> set[str]:
+        plans = Plans(open_store(self._settings), self._settings)
+        here: dict[str, bool] = {}
+        for role, keys in needed(wanted, self._settings):
+            found = next(filter(None, map(plans.find, keys)), None)
+            if found:
+                found[1].close()
+            here[role] = here.get(role, True) and found is not None
+        return {role for role, is_here in here.items() if is_here}
+
+    def _build(self, roles: Sequence[str]) -> None:
+        words = [word for role in roles for word in ("--role", role)]
+        command = [sys.executable, "-m", "function", "engines", "build", *words]
+        log.info("building plans", extra={"roles": list(roles)})
+        self._builder = subprocess.Popen(  # noqa: S603 (our own command)
+            command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+        )
+        with suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, self._builder.pid, _NICE)
+        _, said = self._builder.communicate()
+        if self._builder.returncode and not self._closed:
+            reason = said.decode(errors="replace").strip().rpartition("\n")[2]
+            log.warning("plans could not be built", extra={"reason": reason})
 
 
 def fetch(

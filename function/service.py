@@ -100,8 +100,13 @@ class Service:
         return self.engines.cold
 
     @property
+    def upgrades(self) -> bool:
+        """Whether there can ever be something to upgrade."""
+        return self.engines.upgrades
+
+    @property
     def lesser(self) -> bool:
-        """Whether a model is a variant, so that there is something to upgrade."""
+        """Whether a model is a variant or waits for a plan, so that there is something to do."""
         return bool(self.engines.lesser)
 
     async def fetch(self) -> None:
@@ -130,16 +135,16 @@ class Service:
                 await asyncio.gather(*(self.beat() for _ in range(self._swaps)))
 
     async def upgrade(self) -> None:
-        """Replace the variants by the full models, once these are found right.
+        """Replace variants by full models, and other engines by plans, once these are right.
 
-        What a request has begun on a variant ends there. When it fails, the variants stay.
+        What a request has begun on an engine ends there. When it fails, what serves stays.
 
         Raises:
-            Exception: what fetching, loading or running a full model raised.
+            Exception: what getting, loading or running a model raised.
         """
-        await self.engines.upgrade(self._exercise)
-        self._work = None
-        await self._ready_work()
+        if await self.engines.upgrade(self._exercise):
+            self._work = None
+            await self._ready_work()
 
     async def beat(self) -> None:
         """A sign of life: swap the expected pair, or the sample photos, as a request would.

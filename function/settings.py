@@ -155,6 +155,13 @@ class Settings(WarmupSettings):
         "How many GPUs this process uses, of those that it can see. Each holds all models and runs"
         " a batch of its own.",
     )
+    build_plans: bool = variable(
+        False,
+        switch(),
+        "Whether a replica builds the plans that it lacks, in a process of its own, while the next"
+        " of `EMBER_BACKENDS` serves. It needs the full TensorRT, and GPU memory to spare.",
+        shown_default="false",
+    )
     cuda_search: str = variable(
         "heuristic",
         choice("heuristic", "exhaustive", "default"),
@@ -355,16 +362,17 @@ class Settings(WarmupSettings):
     )
 
 
-def load(environ: Mapping[str, str]) -> Settings:
+def load(environ: Mapping[str, str], *, alone: bool = True) -> Settings:
     """Read the settings.
 
     Args:
         environ: the environment, usually `os.environ`.
+        alone: whether a variable that begins like ours and is none is a mistake.
 
     Raises:
         SettingsError: with everything that is wrong, not only the first.
     """
-    values = variables.read(Settings, environ)
+    values = variables.read(Settings, environ, alone=alone)
     settings = Settings(**{value.variable.field: value.value for value in values})
     if settings.require_gpu and (problem := _without_gpu(settings)):
         raise variables.SettingsError([problem])

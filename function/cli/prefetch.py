@@ -18,7 +18,7 @@ from warmup.cli import reporting, stopping
 def prefetch(context: click.Context) -> None:
     """Bring both into the store."""
     context.invoke(of_models)
-    settings = load(os.environ)
+    settings = load(os.environ, alone=False)
     found = manifest.read(settings.manifest or assemble.embedded())
     with reporting() as report, stopping() as stop:
         plans.fetch(manifest.narrowed(found, settings.variant), settings, report, stop)

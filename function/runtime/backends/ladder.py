@@ -27,11 +27,13 @@ class Passed:
         role: of the model.
         backend: its name in `EMBER_BACKENDS`.
         reason: why, fit to be published.
+        may_come: whether it may run it later, as only a plan is missing.
     """
 
     role: str
     backend: str
     reason: str
+    may_come: bool = False
 
 
 def allowed(
@@ -74,11 +76,9 @@ def climb(
         except Exception as error:
             if backend == "cpu":
                 raise
-            fall = Passed(role, backend, told(error))
-            log.warning(
-                "a backend is passed over",
-                extra={"role": role, "backend": backend} | {"reason": str(error)},
-            )
+            fall = Passed(role, backend, told(error), getattr(error, "may_come", False))
+            facts = {"role": role, "backend": backend, "reason": str(error)}
+            log.warning("a backend is passed over", extra=facts)
             passed(fall)
             reasons.append(f"{backend}: {fall.reason}")
     raise NotOnDeviceError(

@@ -41,6 +41,8 @@ _DTYPES = {
 class NoPlanError(NotOnDeviceError):
     """No plan was made for what is here; one may come."""
 
+    may_come = True
+
 
 def open_plan(
     path: Path,

@@ -77,7 +77,9 @@ class OnnxPlan:
     """`Executor` over an ONNX graph on the CPU, for the sizes that it was "compiled" for."""
 
     def __init__(self, path, sizes, memory, items):
-        self.session = ort.InferenceSession(str(path))
+        options = ort.SessionOptions()
+        options.log_severity_level = 3
+        self.session = ort.InferenceSession(str(path), options)
         self.sizes, self.memory, self.items = list(sizes), memory, items
         self.closed, self.runs, self.set = False, [], {}
         kinds = {"tensor(float)": np.float32, "tensor(float16)": np.float16}
