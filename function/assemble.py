@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from function import plans
 from function.engines import Supply
+from function.faces import models
 from function.runtime.backends.cuda import Cuda
 from function.runtime.cpus import usable_cpus
 from function.runtime.gpu import Gpu
@@ -21,18 +22,24 @@ from warmup.store import default_root
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from function.runtime.engine import Engine
     from function.settings import Settings
     from warmup.manifest import Model
     from warmup.progress import Progress
     from warmup.timeline import Timeline
 
 
-def service(settings: Settings, timeline: Timeline | None = None) -> Service:
+def service(
+    settings: Settings,
+    timeline: Timeline | None = None,
+    open_engine: Callable[..., Engine] = models.open_engine,
+) -> Service:
     """A service as the settings want it; its models are not loaded yet.
 
     Args:
         settings: the effective settings.
         timeline: gets the spans of the start.
+        open_engine: loads one model.
 
     Raises:
         ManifestError: the manifest cannot be used.
@@ -47,12 +54,14 @@ def service(settings: Settings, timeline: Timeline | None = None) -> Service:
             backends=settings.backends,
             allow_degraded=settings.allow_degraded,
             gpu=gpu(settings),
+            wait_s=settings.wait_vram_s,
             plans=plans.Source(settings) if _plans_come(settings) else None,
             fetch=Stocked(settings).fetch,
             variant=settings.variant,
             window=settings.batch_window_ms / 1e3,
             tune=settings.threads is None,
             store=settings.store or default_root(),
+            open=open_engine,
         ),
         swaps=settings.warmup_requests,
         expected=golden.read(path),

@@ -11,8 +11,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from function.faces import models
+from function.runtime import room
 from function.runtime.engine import PROVIDERS
 from function.runtime.gpu import Gpu
+from function.runtime.lost import Fate, Guarded
 from function.runtime.slot import Slot, State
 from warmup.failures import WarmupError
 from warmup.manifest import narrowed
@@ -62,6 +64,7 @@ class Supply:
         allow_degraded: whether they may go from a GPU to the CPU.
         gpu: how GPUs are used.
         plans: where plans come from that are missing; None when none will.
+        wait_s: how long a start waits until the GPU has room.
         store: where optimised graphs are kept; None for nowhere.
         fetch: None when every file is here.
         variant: the name of the variants that are loaded first, where models have them.
@@ -75,6 +78,7 @@ class Supply:
     allow_degraded: bool = False
     gpu: Gpu = field(default_factory=Gpu)
     plans: PlanSource | None = None
+    wait_s: float = 0.0
     store: Path | None = None
     fetch: Fetch | None = None
     variant: str | None = None
@@ -93,8 +97,8 @@ class Engines:
         gate: the permits to compute.
 
     Attributes:
-        supply: how engines are come by.
         slots: by role; an upgrade gives new slots to the roles that it changes.
+        fate: whether the GPU is lost.
         on_passed: is told of each backend that does not run a model, in any thread.
 
     Raises:
@@ -112,7 +116,7 @@ class Engines:
             for model in chosen
         }
         self._variants = frozenset(model.role for model in chosen if model.variants)
-        self.supply = supply
+        self._supply = supply
         self._timeline = timeline
         self._gate = gate
         self._tuning = threading.Lock()  # two measurements at once would measure each other
@@ -122,13 +126,19 @@ class Engines:
         self._obtaining: Future[Collection[str]] | None = None
         self._coming: dict[str, Slot] = {}
         self._passed: dict[str, list[Passed]] = {}
+        self.fate = Fate()
         self.on_passed: Callable[[Passed], None] = lambda _: None
         self.slots = {role: Slot(partial(self._open, role), self._pool) for role in self._models}
 
     @property
+    def wants_gpu(self) -> bool:
+        """Whether any model may run on a GPU."""
+        return any(backend != "cpu" for backend in self._supply.backends)
+
+    @property
     def upgrades(self) -> bool:
         """Whether there can ever be something to upgrade."""
-        return bool(self._variants) or self.supply.plans is not None
+        return bool(self._variants) or self._supply.plans is not None
 
     @property
     def lesser(self) -> frozenset[str]:
@@ -138,7 +148,7 @@ class Engines:
     @property
     def _waiting(self) -> frozenset[str]:
         """The roles that run on a lesser backend for want of a plan that may come."""
-        if self.supply.plans is None:
+        if self._supply.plans is None:
             return frozenset()
         loaded = {role for role, slot in self.slots.items() if slot.loaded}
         return frozenset(each.role for each in self.passed if each.may_come and each.role in loaded)
@@ -146,7 +156,7 @@ class Engines:
     @property
     def fetches(self) -> bool:
         """Whether there may be something to fetch."""
-        return self.supply.fetch is not None
+        return self._supply.fetch is not None
 
     @property
     def cold(self) -> bool:
@@ -174,7 +184,7 @@ class Engines:
     @property
     def degraded(self) -> tuple[str, ...]:
         """The roles whose models run on something else than was wanted first."""
-        wanted = PROVIDERS[self.supply.backends[0]]
+        wanted = PROVIDERS[self._supply.backends[0]]
         return tuple(role for role, found in self.providers.items() if found != wanted)
 
     def stages(self) -> models.Models:
@@ -200,7 +210,7 @@ class Engines:
             role: {
                 "state": str(slot.state),
                 "provider": slot.provider or None,
-                "variant": self.supply.variant if role in self._variants else None,
+                "variant": self._supply.variant if role in self._variants else None,
                 "passed_over": [
                     {"backend": each.backend, "reason": each.reason}
                     for each in self._passed.get(role, ())
@@ -224,8 +234,17 @@ class Engines:
         Raises:
             Exception: what loading raised, of the first model that failed.
         """
+        await self._have_room()
         early = {role for role, model in self._models.items() if model.preload}
-        await self.need(self.slots if whole else early if self.supply.preload else ())
+        await self.need(self.slots if whole else early if self._supply.preload else ())
+
+    async def _have_room(self) -> None:
+        """Wait until the GPU has room for what is to be loaded."""
+        missing = [self._models[role] for role, slot in self.slots.items() if not slot.loaded]
+        if missing and self._supply.wait_s and self.wants_gpu:
+            with self._timeline.span("wait for the GPU"):
+                waiting = self._pool.submit(room.wait, room.needed(missing), self._supply.wait_s)
+                await asyncio.wrap_future(waiting)
 
     async def need(self, roles: Iterable[str]) -> None:
         """Load the models of some roles, where they are not loaded; see `load`."""
@@ -270,7 +289,7 @@ class Engines:
         self._models, self._variants = full, frozenset()
 
     async def _take_plans(self, prove: Callable[[str, Engine], Awaitable[None]]) -> bool:
-        waiting, source = self._waiting, self.supply.plans
+        waiting, source = self._waiting, self._supply.plans
         if not waiting or source is None:
             return False
         wanted = [self._models[role] for role in sorted(waiting)]
@@ -306,14 +325,14 @@ class Engines:
 
     def close(self) -> None:
         """Load nothing more; what is being loaded is not waited for."""
-        if self.supply.plans:
-            self.supply.plans.close()
+        if self._supply.plans:
+            self._supply.plans.close()
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     async def _fetch(self, wanted: Sequence[Model]) -> Sequence[Model]:
-        if self.supply.fetch is None:
+        if self._supply.fetch is None:
             return wanted
-        self._fetch_job = self._pool.submit(self.supply.fetch, wanted, self._on_fetching)
+        self._fetch_job = self._pool.submit(self._supply.fetch, wanted, self._on_fetching)
         return await asyncio.wrap_future(self._fetch_job)
 
     def _open(self, role: str) -> Engine:
@@ -326,7 +345,7 @@ class Engines:
             model: its file is here.
             backends: what it may run on; empty for all that the operator named.
         """
-        supply = self.supply
+        supply = self._supply
         open_engine = partial(
             supply.open,
             model,
@@ -339,6 +358,8 @@ class Engines:
         self._passed[model.role] = []
         with self._timeline.span(f"load {model.role}"):
             engine = open_engine()
+        if engine.provider != PROVIDERS["cpu"]:
+            engine = Guarded(engine, self.fate)
         if model.golden:
             from function.runtime import sanity
 
@@ -363,7 +384,7 @@ class Engines:
         if on_cpu and buckets.largest == 1:  # nothing to share: whoever may compute, runs
             runs = None
         return Batcher(
-            model.role, engine, self._gate, runs=runs, buckets=buckets, window=self.supply.window
+            model.role, engine, self._gate, runs=runs, buckets=buckets, window=self._supply.window
         )
 
     def _tuned(
@@ -372,8 +393,8 @@ class Engines:
         """The engine that uses the CPUs best, how many batches at once, and of which size."""
         from function.runtime import tuning
 
-        store, cpus, sizes = self.supply.store, self._gate.permits, models.buckets(model)
-        if not self.supply.tune or store is None:
+        store, cpus, sizes = self._supply.store, self._gate.permits, models.buckets(model)
+        if not self._supply.tune or store is None:
             return engine, cpus, sizes[-1]
         kept = tuning.Kept.of(store, model.file.sha256, cpus, sizes)
         wide = partial(open_engine, threads=cpus)

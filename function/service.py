@@ -17,6 +17,7 @@ from function.imports import Imports
 from function.orders import SwapOrder, Upload
 from function.problems import Problem
 from function.runtime.gate import Gate
+from function.runtime.lost import DeviceLostError
 from function.runtime.places import Places
 from function.runtime.workers import Workers
 from function.trace import Trace
@@ -259,6 +260,10 @@ class Service:
             finally:
                 self._last_work = time.monotonic()
                 self._places.release(turn)
+        except DeviceLostError as error:
+            raise Problem(
+                "not_ready", "The replica has lost its GPU.", headers={"Retry-After": "1"}
+            ) from error
         except asyncio.CancelledError:
             turn.gone = True  # what waits in a batch leaves it
             raise

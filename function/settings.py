@@ -162,6 +162,12 @@ class Settings(WarmupSettings):
         " of `EMBER_BACKENDS` serves. It needs the full TensorRT, and GPU memory to spare.",
         shown_default="false",
     )
+    wait_vram_s: float = variable(
+        0.0,
+        seconds(0, 86400),
+        "How long a start waits until the GPU has room for the models, as when the replica before"
+        " has not let go of it yet; then it is tried regardless.",
+    )
     cuda_search: str = variable(
         "heuristic",
         choice("heuristic", "exhaustive", "default"),

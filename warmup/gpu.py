@@ -199,7 +199,9 @@ def _told(read: Any) -> float:
 def _of(processes: Any) -> float:
     """The bytes that this process holds."""
     own = [each.usedGpuMemory for each in processes if each.pid == os.getpid()]
-    return math.nan if None in own else sum(own)
+    if not own and len(processes) == 1:  # in a container its number is the host's
+        own = [each.usedGpuMemory for each in processes]
+    return sum(own) if own and None not in own else math.nan
 
 
 def _text(value: Any) -> str:

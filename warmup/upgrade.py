@@ -71,4 +71,4 @@ async def follow(upgradable: Upgradable, replica: Replica, retry: Retry = _RETRY
             await asyncio.sleep(pause)
         else:
             failures = 0
-            log.info("what replaced it serves")
+            log.info("the upgrade serves")

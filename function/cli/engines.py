@@ -298,8 +298,7 @@ async def _swap_all(
         return _Recorded(models.open_engine(model, **options), fed.setdefault(model.role, []))
 
     changed = replace(settings, manifest=file or settings.manifest, backends=("cpu",), variant=None)
-    service = assemble.service(changed)
-    service.engines.supply = replace(service.engines.supply, open=opened)
+    service = assemble.service(changed, open_engine=opened)
     try:
         await service.fetch()
         await service.load()

@@ -146,7 +146,9 @@ def test_the_environment_is_read_nowhere_else():
     }
     passed_to_load = {
         "cli/config.py",
+        "cli/engines.py",
         "cli/faces.py",
+        "cli/prefetch.py",
         "cli/price.py",
         "cli/events.py",
         "cli/swap.py",

@@ -6,6 +6,7 @@ same for every library.
 
 from __future__ import annotations
 
+import logging
 import math
 import threading
 import weakref
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from function.runtime.device import Memory
+
+
+log = logging.getLogger("ember.plan")
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,6 +224,9 @@ def _bytes(shape: tuple[int, ...], dtype: np.dtype[Any]) -> int:
 
 def _close(executor: Executor, memory: Memory) -> None:
     """Close both in this order, as a plan that outlives its memory ends the process."""
-    with memory.current():
-        executor.close()
-    memory.close()
+    try:
+        with memory.current():
+            executor.close()
+        memory.close()
+    except Exception:  # of a GPU that is lost nothing can be given back
+        log.debug("a plan could not be closed", exc_info=True)

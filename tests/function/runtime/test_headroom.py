@@ -8,7 +8,7 @@ import pytest
 
 from function.runtime import headroom
 from function.runtime.headroom import Comeback, Memory, reader
-from warmup import gpu
+from tests.warmup.nvml import Card
 
 GB = 10**9
 
@@ -61,10 +61,15 @@ def test_on_the_cpu_it_is_the_containers(monkeypatch):
     assert read() == Memory(0, 8 * GB)
 
 
-def test_without_nvidias_library_nobody_knows(monkeypatch):
+def test_without_nvidias_library_nobody_knows(cards, monkeypatch):
+    cards()
     monkeypatch.setitem(sys.modules, "pynvml", None)
-    gpu._nvml.cache_clear()
     assert reader("CUDAExecutionProvider")() is None
+
+
+def test_on_a_gpu_it_is_that_of_the_first(cards):
+    cards(Card(0, free=3), Card(1))
+    assert reader("TensorRT")() == Memory(3 * GB, 80 * GB)
 
 
 @pytest.mark.gpu
