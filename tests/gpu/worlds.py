@@ -7,7 +7,7 @@ from dataclasses import asdict, replace
 
 import numpy as np
 import onnxruntime as ort
-from pytest import MonkeyPatch
+import pytest
 
 from function import assemble
 from function.engines import Supply
@@ -165,7 +165,7 @@ class _Here(Source):
     """Builds in a process that has these settings."""
 
     def _build(self, roles):
-        with MonkeyPatch.context() as patch:
+        with pytest.MonkeyPatch.context() as patch:
             patch.setenv("EMBER_STORE", str(self._settings.store))
             super()._build(roles)
 
