@@ -110,23 +110,37 @@ image-pin: ## write into image/bases.env the digests that the bases have in thei
 OVERLAY ?= dev
 NAMESPACE ?= ember
 KUBECTL ?= kubectl
-WAIT ?= 11m
+WAIT ?= 21m
+PING ?= --swap --wait=120 --timeout=45
 DEPLOY := build/deploy
+SERVICE := services.serving.knative.dev/ember
 
 # What is applied: the overlay in NAMESPACE, with IMAGE and KEEPALIVE_IMAGE where they are given.
 define DEPLOYMENT
 namespace: $(NAMESPACE)
 resources: [../../knative/overlays/$(OVERLAY)]
 patches:
-$(call replaced,IMAGE,Service,template/spec/containers/0)
-$(call replaced,IMAGE,Service,template/spec/initContainers/0)
-$(call replaced,KEEPALIVE_IMAGE,CronJob,jobTemplate/spec/template/spec/containers/0)
+$(call replaced,IMAGE,group: serving.knative.dev,template/spec/containers/0)
+$(call replaced,IMAGE,group: serving.knative.dev,template/spec/initContainers/0)
+$(call replaced,IMAGE,name: ember-prepull,template/spec/initContainers/0)
+$(call replaced,KEEPALIVE_IMAGE,kind: CronJob,jobTemplate/spec/template/spec/containers/0)
 endef
-export DEPLOYMENT
+# The same without the namespace, in which there may be more.
+define DEPLOYED
+resources: [../deploy]
+patches:
+- target: {kind: Namespace}
+  patch: |-
+    $$patch: delete
+    apiVersion: v1
+    kind: Namespace
+    metadata: {name: any}
+endef
+export DEPLOYMENT DEPLOYED
 
 replaced = $(if $(filter command environment,$(firstword $(origin $(1)))),$(replacement))
 define replacement
-- target: {kind: $(2)}
+- target: {$(2)}
   patch: |-
     - {op: replace, path: /spec/$(3)/image, value: "$($(1))"}
 endef
@@ -135,8 +149,9 @@ endef
 $(DEPLOY):
 	@test -f knative/overlays/$(OVERLAY)/kustomization.yaml || \
 		{ echo "There is no overlay $(OVERLAY); there are:" $$(ls knative/overlays) >&2; exit 1; }
-	@mkdir -p $@
+	@mkdir -p $@ build/undeploy
 	@printf '%s\n' "$$DEPLOYMENT" > $@/kustomization.yaml
+	@printf '%s\n' "$$DEPLOYED" > build/undeploy/kustomization.yaml
 
 render: $(DEPLOY) ## print what `make deploy OVERLAY=dev IMAGE=… KEEPALIVE_IMAGE=…` applies
 	@$(KUBECTL) kustomize $(DEPLOY)
@@ -144,14 +159,18 @@ render: $(DEPLOY) ## print what `make deploy OVERLAY=dev IMAGE=… KEEPALIVE_IMA
 diff: $(DEPLOY) ## what `make deploy` would change in the cluster
 	@$(KUBECTL) diff -k $(DEPLOY) || test $$? = 1
 
-deploy: $(DEPLOY) ## apply an overlay to the cluster of kubectl's context, and wait until it is ready
+deploy: $(DEPLOY) $(if $(PING),$(VENV)/.run) ## apply an overlay, wait until it is ready, and ask it for a tiny swap (or PING=)
 	@$(KUBECTL) apply -k $(DEPLOY) || \
-		{ echo "If it says 'must not set the field(s)': make platform, once for each cluster" >&2; exit 1; }
-	@$(KUBECTL) wait -n $(NAMESPACE) --for=condition=Ready --timeout=$(WAIT) services.serving.knative.dev/ember
-	@$(KUBECTL) get -n $(NAMESPACE) services.serving.knative.dev/ember -o jsonpath='{.status.url}{"\n"}'
+		{ echo "If it says 'must not set the field(s)': make platform OVERLAY=$(OVERLAY), once for each cluster" >&2; exit 1; }
+	@$(KUBECTL) wait -n $(NAMESPACE) --for=condition=Ready --timeout=$(WAIT) $(SERVICE)
+	@url=$$($(KUBECTL) get -n $(NAMESPACE) $(SERVICE) -o jsonpath='{.status.url}') && echo "$$url" && \
+		$(if $(PING),$(BIN)/ember ping "$$url" $(PING),true)
 
-platform: ## turn on what Ember needs in Knative, for the whole cluster and for good
-	@$(KUBECTL) apply --server-side --field-manager=ember -k knative/platform
+undeploy: $(DEPLOY) ## take an overlay out of the cluster again, but for its namespace and what others put there
+	@$(KUBECTL) delete -k build/undeploy --ignore-not-found
+
+platform: ## turn on what an overlay needs in Knative, for the whole cluster and for good
+	@$(KUBECTL) apply --server-side --field-manager=ember-$(OVERLAY) -k knative/platform/$(OVERLAY)
 
 # --- measurements -------------------------------------------------------------------------------
 
@@ -206,7 +225,8 @@ lock: ## refresh locks/ (needs uv)
 	$(UV_COMPILE) --extra auth --extra cli --extra gcs --extra redis -c locks/dev.txt \
 		$(patsubst %,--no-emit-package %,onnxruntime flatbuffers markdown-it-py mdurl pygments) \
 		-o locks/image-function.txt
-	for group in keepalive cpu gpu gpu-ort; do \
+	$(UV_LOCK) --group image-keepalive -c locks/run.txt -o locks/image-keepalive.txt
+	for group in cpu gpu gpu-ort; do \
 		$(UV_LOCK) --no-deps --group image-$$group -c locks/run.txt -o locks/image-$$group.txt || exit 1; \
 	done
 	$(UV_COMPILE) tests/bench/cold/requirements.in -c locks/run.txt -o tests/bench/cold/requirements.lock

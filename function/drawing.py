@@ -19,7 +19,7 @@ _DARK = (24, 20, 18)
 
 
 def draw(pixels: NDArray[np.uint8], faces: Iterable[Face]) -> NDArray[np.uint8]:
-    """A copy of a photo with each face's box, number, five points and mesh.
+    """A copy of a photo with each face's box, number, five points and all other landmarks.
 
     Args:
         pixels: uint8 [H, W, 3], RGB.
@@ -34,12 +34,12 @@ def draw(pixels: NDArray[np.uint8], faces: Iterable[Face]) -> NDArray[np.uint8]:
     width = max(2, round(max(image.size) / 500))
     for face in faces:
         box = face.box
-        for x, y in face.mesh[:, :2]:
+        for x, y in () if face.outline is None else face.outline:
             _dot(pen, x, y, width / 4, _EMBER)
         pen.rectangle(
             (box.left, box.top, box.right - 1, box.bottom - 1), outline=_EMBER, width=width
         )
-        for x, y in face.detection.points:
+        for x, y in face.five:
             _dot(pen, x, y, width * 2, _DARK)
             _dot(pen, x, y, width * 1.3, (255, 255, 255))
         _label(pen, str(face.index), box.left, box.top, width)

@@ -49,6 +49,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("ember.engines")
 
+_LOOPS = "its graph was made for so many items, so that larger batches run in parts"
+
 
 class NoPlanYetError(WarmupError):
     """A plan that may come has not come."""
@@ -376,6 +378,8 @@ class Engines:
         runs: int | None = getattr(engine, "width", 1)  # of several GPUs each runs one batch
         if engine.items is not None:
             buckets = Buckets((engine.items,), pads=True)
+            if models.buckets(model)[-1] > engine.items:
+                log.info(_LOOPS, extra={"role": model.role, "items": engine.items})
         else:
             buckets = Buckets(models.buckets(model), pads=not on_cpu)
         if on_cpu and buckets.largest > 1 and engine.items is None:

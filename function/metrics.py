@@ -17,6 +17,7 @@ from function.admission.ladder import Rung
 from function.admission.quota import Event
 from function.events.outcome import Kind
 from function.gpus import Gpus
+from function.jobs.job import State
 from function.runtime import memory
 from function.turn import Lane
 from warmup.phase import Phase
@@ -77,6 +78,8 @@ class Metrics:
             f"Events that were delivered, by what became of them. {kinds}.",
             "outcome",
         )
+        states = ", ".join(f"`{each}`: {each.meaning}" for each in State if not each.open)
+        self._jobs = self._counter("ember_jobs", f"Jobs that ended here. {states}.", "state")
         self._heartbeat_seconds = self._histogram(
             "ember_heartbeat_seconds", "Swaps that an idle replica made to stay warm."
         )
@@ -102,7 +105,7 @@ class Metrics:
         """Count one request.
 
         Args:
-            route: the template of its address, or "unmatched".
+            route: the template of its address, "ping" or "unmatched".
             method: as it came; one that is not in use counts as "other".
             status: of the answer.
             seconds: from the request's head to the answer's head.
@@ -160,6 +163,10 @@ class Metrics:
         """Count one event."""
         self._events.labels(outcome.kind).inc()
 
+    def on_job(self, state: State) -> None:
+        """Count one job."""
+        self._jobs.labels(state).inc()
+
     def _first_ratio(self) -> float:
         if len(self._swaps) < 2:
             return math.nan
@@ -169,8 +176,8 @@ class Metrics:
     def _of_requests(self, service: Service) -> None:
         self._requests = self._counter(
             "ember_requests",
-            "Requests. The route is the template of the address, or `unmatched`; status 499 means"
-            " that the client went away.",
+            "Requests. The route is the template of the address, `ping` for what `ember ping` asks,"
+            " or `unmatched`; status 499 means that the client went away.",
             "route",
             "method",
             "status",

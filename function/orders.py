@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
+from function.faces.look import Look
 from function.faces.select import Selection
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ class SwapOrder:
         like: a reference photo of the person to replace; needed by, and only by, `faces=like`.
         format: "jpeg", "png", "webp" or "avif"; None for the target's own (see `default_format`).
         quality: 1–100, or None for the format's default.
+        look: how the faces are to be.
     """
 
     sources: tuple[Upload, ...]
@@ -41,6 +43,7 @@ class SwapOrder:
     like: Upload | None = None
     format: str | None = None
     quality: int | None = None
+    look: Look = field(default_factory=Look)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,3 +65,11 @@ class FoundFaces:
     size: tuple[int, int]
     faces: tuple[Face, ...]
     cautions: tuple[Caution, ...]
+
+
+class Swap(Protocol):
+    """Makes a swap, when its turn has come."""
+
+    async def __call__(self, order: SwapOrder) -> SwapResult:
+        """See `Service.swap`."""
+        ...

@@ -52,6 +52,9 @@ KINDS: dict[str, Kind] = {
     "not_acceptable": Kind(
         406, "The answer cannot be had in an accepted media type", "Accept one that is available."
     ),
+    "job_conflict": Kind(
+        409, "There is another job with this id", "Use another id for another request."
+    ),
     "body_timeout": Kind(
         408, "The request body took too long to arrive", "Send smaller files, or send them faster."
     ),
@@ -117,6 +120,9 @@ KINDS: dict[str, Kind] = {
     ),
     "events_unavailable": Kind(
         503, "Events cannot be taken in at the moment", "Try again after Retry-After seconds."
+    ),
+    "jobs_unavailable": Kind(
+        503, "Jobs cannot be reached at the moment", "Try again after Retry-After seconds."
     ),
     "sink_unavailable": Kind(
         503, "The result event cannot be sent", "See that what K_SINK names can be reached."

@@ -66,7 +66,7 @@ def _face(face: Face, cautions: Iterable[Caution]) -> Report:
         "box": _box(face.box),
         "score": round(face.detection.score, 4),
         "found_by": face.detection.found_by,
-        "points": [[round(float(x), 1), round(float(y), 1)] for x, y in face.detection.points],
+        "points": [[round(float(x), 1), round(float(y), 1)] for x, y in face.five],
         "pose": _pose(face.pose),
         "warnings": _words(cautions),
     }

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 _JOBS = 3
 """How many threads one request can use at the same time: for its target, source and reference."""
 _LOOKING = ("detect", "landmarks")
-"""The models that finding faces needs; swapping needs all."""
+"""The models that finding faces needs, where they are there; swapping needs all."""
 
 
 class Service:
@@ -214,7 +214,8 @@ class Service:
         Raises:
             Problem: the image cannot be used, or the replica is not ready. No face is no problem.
         """
-        async with self._place(trace, _LOOKING) as work:
+        roles = [role for role in _LOOKING if role in self.engines.slots]
+        async with self._place(trace, roles) as work:
             return await work.faces(upload, trace)
 
     async def swap(self, order: SwapOrder, trace: Trace) -> SwapResult:

@@ -15,6 +15,7 @@ from warmup.variables import (
     choice,
     extensions,
     file,
+    folder_uri,
     folders,
     moment,
     networks,
@@ -27,6 +28,7 @@ from warmup.variables import (
     text,
     variable,
     web_url,
+    webhook_secret,
     whole,
     words,
 )
@@ -262,7 +264,7 @@ class Settings(WarmupSettings):
     )
     degrade: tuple[str, ...] = variable(
         (),
-        words("quick-search", "refuse-bulk"),
+        words("quick-search", "no-enhancer", "smaller-boost", "refuse-bulk"),
         "What is done less well while requests would wait too long, the first thing first.",
         shown_default="none",
     )
@@ -332,6 +334,49 @@ class Settings(WarmupSettings):
         "Attributes that result events get.",
         shown_default="none",
         fallback="K_CE_OVERRIDES",
+    )
+    output_buckets: tuple[str, ...] = variable(
+        (),
+        places(),
+        "The buckets that jobs may write results to, in the form of `EMBER_URI_BUCKETS`.",
+        shown_default="none",
+    )
+    job_limit: int = variable(
+        1000,
+        whole(1, 1_000_000),
+        "How many jobs may be open, of all replicas that share a Redis; further ones are answered"
+        " 503.",
+    )
+    job_keep_s: float = variable(
+        86_400.0,
+        seconds(1, 366 * 86_400),
+        "How long a job and its results are kept after its end; a job that has not begun by then"
+        " is cancelled. The photos that came with it go when it ends.",
+    )
+    job_lease_s: float = variable(
+        20.0,
+        seconds(1, 3600),
+        "After how long without a sign of life another replica takes a job over.",
+    )
+    job_photos: str | None = variable(
+        None,
+        folder_uri(),
+        "Where the photos of jobs are kept, reachable by all replicas.",
+        shown_default="Redis where there is one, else memory",
+    )
+    job_bytes: int = variable(
+        256 * 1024**2,
+        amount(1024),
+        "The most bytes of photos that a replica keeps in memory for jobs; further jobs are"
+        " answered 503.",
+        shown_default="256MiB",
+    )
+    webhook_secret: str | None = variable(
+        None,
+        webhook_secret(),
+        "Signs the callbacks of jobs that bring no secret of their own.",
+        shown_default="none: they have to bring one",
+        secret=True,
     )
     drain_grace_s: float = variable(
         5.0,

@@ -37,6 +37,8 @@ class Turn:
         deadline: when the result is of no use any more, in seconds of `time.monotonic`.
         gone: whether nobody waits for it any more.
         quick: whether the photo may be looked at less closely.
+        plain: whether faces are not enhanced.
+        small: whether faces are made no larger than the model makes them.
         begun: whether it has had a place, so that work may have been done for it.
     """
 
@@ -45,6 +47,8 @@ class Turn:
     gone: bool = False
     begun: bool = False
     quick: bool = False
+    plain: bool = False
+    small: bool = False
 
     @property
     def void(self) -> bool:
@@ -52,10 +56,9 @@ class Turn:
         return self.gone or time.monotonic() >= self.deadline
 
 
-def quick() -> bool:
-    """Whether the running turn is to be served less closely."""
-    turn = current.get(None)
-    return turn is not None and turn.quick
+def mine() -> Turn:
+    """The running turn, or one of which nothing is known."""
+    return current.get(None) or Turn()
 
 
 current: ContextVar[Turn] = ContextVar("turn")

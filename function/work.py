@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, TypeVar, cast
 
 from function import golden, turn
 from function.caution import Caution
+from function.faces.look import SMALLEST
+from function.faces.models import fitting
 from function.faces.person import Person
 from function.faces.pipeline import Pipeline
 from function.faces.select import choose
-from function.faces.swappers.mesh import MeshSwapper
 from function.images.decode import decode
 from function.images.encode import encode
 from function.images.formats import FORMATS, default_format, flattens
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
     from function.engines import Engines
     from function.faces.face import Face
+    from function.faces.look import Look
     from function.faces.swappers.protocol import Source
     from function.images.picture import Picture
     from function.orders import SwapOrder, Upload
@@ -53,29 +55,31 @@ class Work:
     """
 
     def __init__(self, engines: Engines, workers: Workers, max_pixels: int) -> None:
-        self._pipeline = Pipeline(engines.stages(), MeshSwapper())
+        stages = engines.stages()
+        self._pipeline = Pipeline(stages, stages.swapper())
         self._run = workers.run
         self._max_pixels = max_pixels
 
     async def faces(self, upload: Upload, trace: Trace) -> FoundFaces:
         """See `Service.faces`."""
         picture, faces = await self._run(
-            self._look, upload, trace, identify=False, quick=turn.quick()
+            self._look, upload, trace, identify=False, quick=turn.mine().quick
         )
         return FoundFaces(picture.size, tuple(faces), picture.cautions)
 
     async def swap(self, order: SwapOrder, trace: Trace) -> SwapResult:
         """See `Service.swap`."""
         pipeline = self._pipeline
+        look = _cheaper(fitting(order.look, pipeline.models))
         (target, faces), (source, cautions), reference = await _all(
-            self._run(self._look, order.target, trace, identify=True, quick=turn.quick()),
+            self._run(self._look, order.target, trace, identify=True, quick=turn.mine().quick),
             self._person(order.sources, trace),
             self._reference(order.like, trace),
         )
         if not faces:
             raise Problem("no_face", "No face was found in the target photo.", image="target")
-        chosen = choose(faces, order.faces, reference)
-        canvas, own = await self._run(pipeline.swap, target, chosen, source, trace)
+        chosen = choose(faces, order.faces, reference, pipeline.models.identity.metric)
+        canvas, own = await self._run(pipeline.swap, target, chosen, source, trace, look)
         result = replace(target, pixels=canvas)
         name = order.format or default_format(target)
         image, judged = await asyncio.gather(
@@ -102,7 +106,7 @@ class Work:
         self, uploads: Sequence[Upload], trace: Trace
     ) -> tuple[Source, tuple[Caution, ...]]:
         """The person on the source photos, which are opened one after the other to save memory."""
-        person, cautions = Person(), []
+        person, cautions = Person(self._pipeline.models.identity.metric), []
         for number, upload in enumerate(uploads):
             portrait, more = await self._run(self._portrait, upload, trace)
             if portrait is None:
@@ -161,6 +165,16 @@ async def _all(first: Awaitable[A], second: Awaitable[B], third: Awaitable[C]) -
         if isinstance(result, BaseException):
             raise result
     return cast("tuple[A, B, C]", results)
+
+
+def _cheaper(look: Look) -> Look:
+    """The look with less of what the running turn has to do without."""
+    mine = turn.mine()
+    return replace(
+        look,
+        enhance=0 if mine.plain else look.enhance,
+        boost=SMALLEST if mine.small else look.boost,
+    )
 
 
 def _encode(picture: Picture, name: str, quality: int | None, trace: Trace) -> bytes:

@@ -21,6 +21,7 @@ class Outcome(StrEnum):
 
     WELL = "well"
     UNAVAILABLE = "unavailable"
+    BUSY = "busy"
     SLOW = "slow"
     WRONG = "wrong"
 
@@ -77,6 +78,8 @@ def check(
             swapped = swap.swap(swapping, timeout_s, headers)
     except Unreachable as error:
         return Check(url, Outcome.UNAVAILABLE, str(error), answer)
+    except swap.Busy as error:
+        return Check(url, Outcome.BUSY, str(error), answer)
     except swap.Wrong as error:
         return Check(url, Outcome.WRONG, str(error), answer)
     took_s = (swapped or answer).latency_s

@@ -3,36 +3,41 @@
 from __future__ import annotations
 
 import json
+import random
+import time
+from typing import TYPE_CHECKING
 
 import click
 
+from keepalive import options, ping_metrics
 from keepalive import ping as pinging
 from keepalive import swap as swapping
 from keepalive.check import Check, Outcome, check
+from keepalive.failure import Exit
+from keepalive.forecast_cli import forecast
+from keepalive.kpa.command import kpa
+from keepalive.plan.command import plan
+from keepalive.prescale_cli import prescale
+from keepalive.publish import publish
+from keepalive.simulation.command import simulate
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 EXIT_CODES = {
     Outcome.WELL: 0,
-    Outcome.UNAVAILABLE: 69,
-    Outcome.SLOW: 75,
-    Outcome.WRONG: 76,
+    Outcome.UNAVAILABLE: Exit.UNAVAILABLE,
+    Outcome.BUSY: Exit.AGAIN,
+    Outcome.SLOW: Exit.AGAIN,
+    Outcome.WRONG: Exit.WRONG,
 }
-
-_SECONDS = click.FloatRange(0, min_open=True)
-
-
-def _header(text: str) -> tuple[str, str]:
-    """A name and a value; what is wrong is told without the value, which may be secret."""
-    name, colon, value = text.partition(":")
-    if not (colon and name.strip() and text.isascii() and text.isprintable()):
-        raise click.BadParameter("It looks like 'Name: value'.", param_hint="--header")
-    return name.strip(), value.strip()
 
 
 @click.command()
 @click.argument("url", default="http://127.0.0.1:8080")
 @click.option(
     "--timeout",
-    type=_SECONDS,
+    type=options.SECONDS,
     default=5.0,
     show_default=True,
     help="Seconds to wait for an answer.",
@@ -47,7 +52,7 @@ def _header(text: str) -> tuple[str, str]:
 @click.option("--swap", is_flag=True, help="Also ask for a tiny swap, and look at the result.")
 @click.option(
     "--max-latency",
-    type=_SECONDS,
+    type=options.SECONDS,
     help="The most seconds that the swap, or without one the answer, may take.",
 )
 @click.option(
@@ -57,6 +62,14 @@ def _header(text: str) -> tuple[str, str]:
     multiple=True,
     help="A header to send, e.g. Authorization; may be repeated.",
 )
+@click.option(
+    "--jitter",
+    type=click.FloatRange(0),
+    default=0.0,
+    show_default=True,
+    help="Wait up to so many seconds first, so that not all pings come at once.",
+)
+@options.combined(options.push, options.metrics_file)
 @click.option("--json", "as_json", is_flag=True, help="Write one line of JSON, whatever happens.")
 @click.pass_context
 def ping(
@@ -68,18 +81,26 @@ def ping(
     max_latency: float | None,
     headers: tuple[str, ...],
     swap: bool,
+    jitter: float,
+    push: str | None,
+    metrics_file: Path | None,
     as_json: bool,
 ) -> None:
     """Ask the server at URL whether it is ready, and with --swap, whether it swaps.
 
-    Exit codes: 0 all is well, 69 unreachable or not ready, 75 too slow, 76 the swap is wrong.
+    Behind a load balancer a ping reaches one replica, whichever that is. It tells that users are
+    served and can start a service from zero; it keeps no replica warm, as each does that itself.
+
+    Exit codes: 0 all is well, 69 unreachable or not ready, 74 the metrics could not be told, 75 too
+    slow or too busy, 76 the swap is wrong.
     """
-    sent = dict(_header(text) for text in headers)
+    sent = options.headers(headers, "--header")
     try:
         address = pinging.readyz(url)
         swaps_at = swapping.address(address) if swap else None
     except ValueError as error:
         raise click.BadParameter(f"{error}.", param_hint="URL") from None
+    time.sleep(random.uniform(0, jitter))  # noqa: S311
     found = check(
         address,
         timeout_s=timeout,
@@ -92,6 +113,15 @@ def ping(
         click.echo(json.dumps(found.plain()))
     else:
         click.echo(_line(found), err=found.outcome is not Outcome.WELL)
+    if push or metrics_file:
+        with options.told():
+            publish(
+                ping_metrics.registry(found, time.time()),
+                job="ember-ping",
+                about={"instance": address},
+                file=metrics_file,
+                gateway=push,
+            )
     context.exit(EXIT_CODES[found.outcome])
 
 
@@ -111,4 +141,8 @@ def _line(found: Check) -> str:
     return f"{mark}{found.url}: {', '.join(parts)}"
 
 
-commands = click.Group("keepalive", commands=[ping], help="What keeps replicas warm.")
+commands = click.Group(
+    "keepalive",
+    commands=[ping, prescale, forecast, kpa, simulate, plan],
+    help="What keeps replicas warm.",
+)

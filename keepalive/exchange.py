@@ -55,6 +55,8 @@ def exchange(
     timeout_s: float,
     headers: Mapping[str, str] | None = None,
     body: bytes | None = None,
+    *,
+    most_bytes: int = _MOST_BYTES,
 ) -> Reply:
     """Ask once: GET, or POST when there is a body.
 
@@ -63,6 +65,7 @@ def exchange(
         timeout_s: how long to wait for the connection, for the head and for the body.
         headers: further request headers.
         body: what to send.
+        most_bytes: of the answer's body, the most to read.
 
     Raises:
         Unreachable: nothing answers in time, or something that does not speak HTTP, or it sends
@@ -78,7 +81,7 @@ def exchange(
         except HTTPError as error:
             answer = error
         with answer:
-            content = _read(answer, began + timeout_s)
+            content = _read(answer, began + timeout_s, most_bytes)
     except (OSError, HTTPException) as error:
         reason = getattr(error, "reason", error)
         raise Unreachable(getattr(reason, "strerror", None) or str(reason)) from None
@@ -88,9 +91,9 @@ def exchange(
     return Reply(answer.status, answer.headers, content, time.perf_counter() - began)
 
 
-def _read(answer: HTTPResponse | HTTPError, until: float) -> bytes:
+def _read(answer: HTTPResponse | HTTPError, until: float, most_bytes: int) -> bytes:
     content = b""
-    while len(content) < _MOST_BYTES and (more := answer.read1(_CHUNK)):
+    while len(content) < most_bytes and (more := answer.read1(_CHUNK)):
         content += more
         if time.perf_counter() > until:
             raise TimeoutError("timed out")

@@ -18,7 +18,14 @@ if TYPE_CHECKING:
 _WIDTH, _HEIGHT = 164, 192
 """Pixels of `photos/target.jpg`, and so of the result."""
 _BOUNDARY = "ember-ping-5f0c7a1e"
-_BUSY = {HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE}
+_NOT_NOW = {HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE}
+_OVERLOADED = "overloaded"
+_MARKS = {"Ember-Lane": "bulk", "Ember-Ping": "1"}
+"""It goes after everybody's requests, and is not counted as one of them; see `docs/http.md`."""
+
+
+class Busy(Exception):
+    """The server refuses work that nobody waits for, as it has too much; the text says so."""
 
 
 class Wrong(Exception):
@@ -67,19 +74,23 @@ def swap(url: str, timeout_s: float, headers: Mapping[str, str] | None = None) -
         headers: further request headers.
 
     Raises:
-        Unreachable: nothing answers, or it has no time.
+        Unreachable: nothing answers, or it does not serve.
+        Busy: it has too much to do.
         Wrong: the answer is not the swap.
     """
     asked = {
+        **_MARKS,
         **(headers or {}),
         "Accept": "application/json",
         "Content-Type": f"multipart/form-data; boundary={_BOUNDARY}",
     }
     reply = exchange(url, timeout_s, asked, _form())
-    if reply.status in _BUSY:
-        raise Unreachable(f"the swap was answered {reply.status}{_problem(reply)}")
     if reply.status != HTTPStatus.OK:
-        raise Wrong(f"the swap was answered {reply.status}{_problem(reply)}")
+        code, told = _problem(reply)
+        no: type[Exception] = Wrong
+        if reply.status in _NOT_NOW:
+            no = Busy if code == _OVERLOADED else Unreachable
+        raise no(f"the swap was answered {reply.status}{told}")
     try:
         report = json.loads(reply.body)
         (face,) = report["faces"]
@@ -119,10 +130,11 @@ def _listed(reply: Reply, header: str) -> tuple[str, ...]:
     return tuple(word for word in map(str.strip, words) if word)
 
 
-def _problem(reply: Reply) -> str:
-    """The code of a problem, and which request it was."""
+def _problem(reply: Reply) -> tuple[str, str]:
+    """The code of a problem, and words that name it and the request."""
     try:
         problem: Any = json.loads(reply.body)
-        return f" {problem['code']} (request {problem['request_id']})"
+        code = str(problem["code"])
+        return code, f" {code} (request {problem['request_id']})"
     except (ValueError, TypeError, KeyError):
-        return ""
+        return "", ""

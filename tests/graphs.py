@@ -109,3 +109,47 @@ def convolved(path: Path, size: int = 16, seed: int = 0) -> Path:
     opset = [helper.make_opsetid("", 17)]
     onnx.save(helper.make_model(graph, opset_imports=opset, ir_version=9), path)
     return path
+
+
+def swapping(path: Path, side: int, formula: str, *, shift: float = 0.0) -> Path:
+    """A swapper of a simple formula, whose results one can foresee.
+
+    Args:
+        path: where to write it.
+        side: of its images.
+        formula: "invert": `shift` less the target; "same": the target; "tell": every value is the
+            first number of what it is told about the source.
+        shift: see `formula`.
+    """
+    inputs = [
+        helper.make_tensor_value_info("target", TensorProto.FLOAT, ["N", 3, side, side]),
+        helper.make_tensor_value_info("source", TensorProto.FLOAT, ["N", 512]),
+    ]
+    outputs = [helper.make_tensor_value_info("output", TensorProto.FLOAT, ["N", 3, side, side])]
+    weights = [
+        numpy_helper.from_array(np.float32([shift]), "shift"),
+        numpy_helper.from_array(np.float32([0]), "zero"),
+        numpy_helper.from_array(np.int64([0]), "from"),
+        numpy_helper.from_array(np.int64([1]), "to"),
+        numpy_helper.from_array(np.int64([2, 3]), "last"),
+        numpy_helper.from_array(np.int64([1]), "one"),
+        numpy_helper.from_array(np.eye(512, dtype=np.float32)[::-1].copy(), "emap"),
+    ]
+    nodes = [
+        helper.make_node("Slice", ["source", "from", "to", "one"], ["first"]),
+        helper.make_node("Unsqueeze", ["first", "last"], ["told"]),
+        helper.make_node("Mul", ["target", "zero"], ["black"]),
+        helper.make_node("Mul", ["told", "zero"], ["nothing"]),
+    ]
+    nodes += {
+        "invert": [
+            helper.make_node("Sub", ["shift", "target"], ["inverted"]),
+            helper.make_node("Add", ["inverted", "nothing"], ["output"]),
+        ],
+        "same": [helper.make_node("Add", ["target", "nothing"], ["output"])],
+        "tell": [helper.make_node("Add", ["black", "told"], ["output"])],
+    }[formula]
+    graph = helper.make_graph(nodes, formula, inputs, outputs, weights)
+    opset = [helper.make_opsetid("", 17)]
+    onnx.save(helper.make_model(graph, opset_imports=opset, ir_version=9), path)
+    return path

@@ -5,7 +5,7 @@
 set -eu
 
 missing=
-for program in chromium curl podman redis-server; do
+for program in chromium curl podman prometheus prometheus-pushgateway redis-server; do
     command -v "$program" >/dev/null || missing="$missing $program"
 done
 [ -n "$missing" ] || exit 0

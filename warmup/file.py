@@ -77,11 +77,11 @@ class File:
             facts = f"expected {self.size} bytes, got {got}"
         else:
             facts = f"expected sha256 {self.sha256}, got {got}"
-        return DamagedError(f"{self.name}: {where}: {facts}{_looks_like(head)}")
+        return DamagedError(f"{self.name}: {where}: {facts}{looks_like(head)}")
 
 
-def _looks_like(head: bytes) -> str:
-    """What a file is that should have been a model."""
+def looks_like(head: bytes) -> str:
+    """What a file is that should have been a model, by its first bytes; empty if unknown."""
     start = head.lstrip(b"\xef\xbb\xbf \t\r\n")
     if not start:
         return "; it is empty" if not head else "; it is blank"

@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 import tomllib
 from collections import Counter
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from warmup.failures import ManifestError
@@ -18,7 +18,7 @@ from warmup.licence import permissive
 from warmup.table import Table
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
 SCHEMES = ("gs", "https", "http", "file")
@@ -51,6 +51,7 @@ class Model:
         variants: other graphs for the same role by name, e.g. a smaller one to be ready earlier.
         buckets: batch sizes to warm; empty for those of the family.
         golden: the check after loading, if there is one.
+        options: what the family lets one choose.
     """
 
     role: str
@@ -61,6 +62,7 @@ class Model:
     variants: tuple[File, ...] = ()
     buckets: tuple[int, ...] = ()
     golden: Golden | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def files(self) -> tuple[File, ...]:
@@ -147,6 +149,7 @@ def _model(table: Table, manifest: Path) -> Model:
             if "golden" in table.content
             else None
         ),
+        options=table.take("options", dict, {}),
     )
     accepted = table.take("accept_licence", bool, default=False)
     if model.licence and not permissive(model.licence) and not accepted:

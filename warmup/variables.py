@@ -7,6 +7,7 @@ module only knows how to read such a class.
 
 from __future__ import annotations
 
+import base64
 import dataclasses
 import difflib
 import json
@@ -338,6 +339,33 @@ def folders() -> Reader[tuple[Path, ...]]:
         return found
 
     return Reader(parse, "paths of folders that exist, with commas between them")
+
+
+def folder_uri() -> Reader[str]:
+    """The URI of a folder or of a bucket, perhaps with the beginning of names."""
+
+    def parse(given: str) -> str:
+        parts = urlsplit(given)
+        good = parts.path.startswith("/") if parts.scheme == "file" else parts.netloc
+        if parts.scheme not in {"file", "gs"} or not good or parts.query or parts.fragment:
+            raise ValueError(given)
+        return given
+
+    return Reader(parse, "a URI like gs://bucket/jobs/ or file:///folder/")
+
+
+def webhook_secret() -> Reader[str]:
+    """A secret of Standard Webhooks."""
+
+    def parse(given: str) -> str:
+        prefix, mark, encoded = given.partition("_")
+        if (prefix, mark) != ("whsec", "_"):
+            raise ValueError(given)
+        if not 24 <= len(base64.b64decode(encoded, validate=True)) <= 64:
+            raise ValueError(given)
+        return given
+
+    return Reader(parse, "whsec_ and 24 to 64 bytes in base64")
 
 
 def networks() -> Reader[tuple[IPv4Network | IPv6Network, ...]]:

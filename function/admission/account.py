@@ -70,6 +70,11 @@ class Receipt:
         """All of it."""
         return self.allowed + self.granted
 
+    def part(self, tokens: int) -> Receipt:
+        """So many of these tokens, the granted ones first."""
+        granted = min(tokens, self.granted)
+        return replace(self, allowed=min(tokens - granted, self.allowed), granted=granted)
+
 
 @dataclass(frozen=True, slots=True)
 class Debit:

@@ -31,6 +31,8 @@ class Rung(Meaning):
         "quick-search",
         "photos are looked at as a whole only, so that small faces may be missed",
     )
+    NO_ENHANCER = "no-enhancer", "faces are not enhanced"
+    SMALLER_BOOST = "smaller-boost", "faces are made no larger than the model makes them"
     REFUSE_BULK = "refuse-bulk", "requests of the lane `bulk` are refused"
 
 

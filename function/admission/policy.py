@@ -84,6 +84,7 @@ class Tier:
         name: of the tier.
         lane: the lane of a request that asks for none.
         highest: the most urgent lane that a request may ask for.
+        jobs: the lane of a job that asks for none.
         tokens: to what the balance is filled up; None for as many as the caller likes.
         refill_s: how long after the first token was spent.
         cap: the most tokens in one hour, granted ones included; None for any number.
@@ -93,6 +94,7 @@ class Tier:
     name: str
     lane: Lane
     highest: Lane
+    jobs: Lane = Lane.BULK
     tokens: int | None = None
     refill_s: int = 3600
     cap: int | None = None
@@ -206,6 +208,7 @@ def _tier(name: str, table: _Table) -> Tier:
         name,
         lane=lane,
         highest=table.lane("highest", lane),
+        jobs=table.lane("jobs", Lane.BULK),
         tokens=table.whole("tokens", None),
         refill_s=table.whole("refill_s", 3600, 1) or 3600,
         cap=table.whole("cap", None),
@@ -214,8 +217,8 @@ def _tier(name: str, table: _Table) -> Tier:
     table.close()
     if tier.cap is not None and tier.tokens is None:
         raise ValueError(f"tier {name} has a cap, but no tokens")
-    if not tier.may(tier.lane):
-        raise ValueError(f"the lane of tier {name} is above its highest")
+    if not (tier.may(tier.lane) and tier.may(tier.jobs)):
+        raise ValueError(f"a lane of tier {name} is above its highest")
     return tier
 
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from function.cli.job import Done
+    from function.faces.look import Look
     from function.faces.select import Selection
     from function.orders import SwapOrder
     from function.settings import Settings
@@ -43,6 +44,10 @@ if TYPE_CHECKING:
     help="Default: what OUT ends with, else the target's own.",
 )
 @click.option("--quality", type=click.IntRange(1, 100), help="Default: a good one.")
+@click.option("--boost", type=click.IntRange(128, 1024), help="Side of a face in pixels, at most.")
+@click.option("--weight", type=click.IntRange(0, 100), help="Percent of the source's identity.")
+@click.option("--enhance", type=click.IntRange(0, 100), help="Percent of the enhanced face.")
+@click.option("--masks", metavar="WHICH", help="Of box, occlusion, area and region, with commas.")
 @click.option("--json", "as_json", is_flag=True, help="Write one line of JSON for each photo.")
 def swap(
     *,
@@ -52,6 +57,10 @@ def swap(
     like: Path | None,
     format_: str | None,
     quality: int | None,
+    boost: int | None,
+    weight: int | None,
+    enhance: int | None,
+    masks: str | None,
     as_json: bool,
 ) -> None:
     """Put the face of SOURCE onto the faces of TARGET.
@@ -79,6 +88,7 @@ def swap(
         like=Upload(read(like), f"reference {like.name}") if like else None,
         format=format_,
         quality=quality,
+        look=_look(boost, weight, enhance, masks),
     )
     settings = load(os.environ)
     if target.is_dir():
@@ -127,6 +137,22 @@ def _check_output(out: Path | None, target: Path, *, as_json: bool) -> None:
         raise click.UsageError(f"{target} is a folder, but {out} is the name of one photo.")
     if target == STANDARD and out.is_dir():
         raise click.UsageError("A photo from standard input has no name; give the result one.")
+
+
+def _look(boost: int | None, weight: int | None, enhance: int | None, masks: str | None) -> Look:
+    from function.faces.look import DEFAULT, Look, parse_masks
+    from function.problems import Problem
+
+    try:
+        chosen = parse_masks(masks) if masks else None
+    except Problem as problem:
+        raise click.BadParameter(problem.detail, param_hint="--masks") from None
+    return Look(
+        boost,
+        DEFAULT.weight if weight is None else weight / 100,
+        DEFAULT.enhance if enhance is None else enhance,
+        chosen,
+    )
 
 
 def _selection(faces: str | None, like: Path | None) -> Selection:

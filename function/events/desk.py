@@ -8,7 +8,7 @@ import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from function import logs
+from function import lease, logs
 from function.events import notice as notices
 from function.events import outcome as outcomes
 from function.events import wire
@@ -16,6 +16,7 @@ from function.events.event import STRUCTURED
 from function.events.ledger import KEEP_FAILED_S, KEEP_S, Keys, LedgerError, State
 from function.events.making import SupersededError
 from function.events.outcome import Kind, Outcome
+from function.lease import Running
 from function.problems import Problem
 from function.turn import Lane, Turn, current
 
@@ -33,8 +34,6 @@ log = logging.getLogger("ember.events")
 
 _AGAIN_S = 5.0
 """After how long something that is being done is asked about again."""
-_PARTS_OF_LEASE = 3
-"""How often a lease is renewed, and looked for, while it lasts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +78,7 @@ class Desk:
         self._making, self._ledger, self._sink = making, ledger, sink
         self._gate, self._terms = gate, terms
         self._places = asyncio.Semaphore(terms.places)
-        self._running: dict[str, asyncio.Task[Outcome]] = {}  # by upload
+        self._running = Running[Outcome]()  # by upload
         self.listeners: list[Callable[[Outcome], None]] = []
 
     @property
@@ -107,7 +106,7 @@ class Desk:
     async def take_over(self) -> None:
         """Go on, for ever, with accepted events whose workers have died."""
         while True:
-            await asyncio.sleep(min(self._terms.lease_s / _PARTS_OF_LEASE, _AGAIN_S))
+            await asyncio.sleep(min(self._terms.lease_s / lease.PARTS, _AGAIN_S))
             try:
                 while len(self._running) < self._terms.places and await self._take_left():
                     pass
@@ -118,12 +117,7 @@ class Desk:
 
     async def close(self, patience_s: float) -> None:
         """Let what is being done end; what takes longer is given up, for others to take over."""
-        tasks = set(self._running.values())
-        if tasks:
-            _, late = await asyncio.wait(tasks, timeout=patience_s)
-            for task in late:
-                task.cancel()
-            await asyncio.gather(*late, return_exceptions=True)
+        await self._running.close(patience_s)
         await self._ledger.close()
         if self._sink:
             await self._sink.close()
@@ -181,10 +175,8 @@ class Desk:
     def _begin(
         self, event: Event, notice: Notice, rule: Rule, keys: Keys, token: str
     ) -> asyncio.Task[Outcome]:
-        task = asyncio.create_task(self._work(event, notice, rule, keys, token))
-        self._running[keys.upload] = task
-        task.add_done_callback(lambda _: self._running.pop(keys.upload, None))
-        return task
+        work = self._work(event, notice, rule, keys, token)
+        return self._running.begin(keys.upload, work)
 
     async def _awaited(self, task: asyncio.Task[Outcome], keys: Keys, token: str) -> Outcome:
         """The outcome, when it comes in time; else that it will, if that can be promised."""
@@ -273,14 +265,11 @@ class Desk:
 
     async def _keep(self, keys: Keys, token: str) -> None:
         """Renew a claim until cancelled. One that got lost harms nobody: the store decides."""
-        while True:
-            await asyncio.sleep(self._terms.lease_s / _PARTS_OF_LEASE)
-            try:
-                if not await self._ledger.renew(keys, token, self._terms.lease_s):
-                    log.warning("the claim of an event got lost")
-                    return
-            except LedgerError as error:
-                log.warning("the ledger cannot be asked", extra={"reason": str(error)})
+        lease_s = self._terms.lease_s
+        await lease.keep(
+            lambda: self._ledger.renew(keys, token, lease_s), lease_s / lease.PARTS, LedgerError
+        )
+        log.warning("the claim of an event got lost")
 
     async def _told(self, telling: Coroutine[None, None, None]) -> None:
         """Tell the ledger. Where that fails, a duplicate finds the output in the store."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from function.events.rules import MARK, options_of
 from function.orders import SwapOrder, Upload
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from function.events.notice import Notice
     from function.events.rules import Options, Rule, Rules
-    from function.orders import SwapResult
+    from function.orders import Swap, SwapResult
     from function.storage.place import Facts
     from function.storage.storage import Storage
 
@@ -30,14 +30,6 @@ _SIDECAR_BYTES = 64 * 1024
 _SIDECAR = {"source", "faces", "format", "quality"}
 _MOST_SOURCES = 8
 _WRITES = 4
-
-
-class Swap(Protocol):
-    """Makes a swap, when its turn has come."""
-
-    async def __call__(self, order: SwapOrder) -> SwapResult:
-        """See `Service.swap`."""
-        ...
 
 
 class There(StrEnum):

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
 
     from function.events.desk import Desk
     from function.events.ledger import Ledger
-    from function.events.making import Swap
     from function.events.sink import Sink
+    from function.orders import Swap
     from function.settings import Settings
     from function.storage.storage import Storage
 

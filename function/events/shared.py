@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import secrets
 from pathlib import Path
 from typing import Any
 
-from redis.exceptions import RedisError
-
 from function.events.ledger import KEEP_S, Claim, Keys, LedgerError, Left, State
-from function.redis import connect
+from function.redis import Script
 
-_SCRIPT = (Path(__file__).parent / "ledger.lua").read_text("utf-8")
+_SCRIPT = Path(__file__).parent / "ledger.lua"
 _PREFIX = "ember:{events}:"
 _UPLOAD, _EVENT, _ACCEPTED = f"{_PREFIX}upload:", f"{_PREFIX}event:", f"{_PREFIX}accepted"
 _CONNECTIONS = 16
@@ -30,9 +27,7 @@ class Shared:
     """
 
     def __init__(self, url: str, timeout_s: float) -> None:
-        self._timeout_s = timeout_s
-        self._redis = connect(url, timeout_s, _CONNECTIONS, text=True)
-        self._script = self._redis.register_script(_SCRIPT)
+        self._ask = Script(url, timeout_s, _CONNECTIONS, _SCRIPT, LedgerError)
 
     async def claim(self, keys: Keys, event: str, lease_s: float) -> Claim:
         """See `Ledger`."""
@@ -68,7 +63,7 @@ class Shared:
 
     async def close(self) -> None:
         """See `Ledger`."""
-        await self._redis.aclose()
+        await self._ask.close()
 
     async def _run(
         self,
@@ -81,13 +76,6 @@ class Shared:
     ) -> list[Any]:
         places = [_UPLOAD + keys.upload, _EVENT + keys.event, _ACCEPTED]
         return await self._ask(places, [what, token, _ms(lease_s), _ms(keep_s), *more])
-
-    async def _ask(self, keys: list[str], arguments: list[str]) -> list[Any]:
-        try:
-            async with asyncio.timeout(self._timeout_s):
-                return list(await self._script(keys, arguments))
-        except (RedisError, OSError, TimeoutError) as error:
-            raise LedgerError(type(error).__name__) from error
 
 
 def _ms(seconds: float) -> str:

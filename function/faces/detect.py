@@ -1,9 +1,12 @@
-"""CenterFace: where faces are in one view of an image. `search` decides which views to look at."""
+"""Where faces are in one view of an image. `search` decides which views to look at.
+
+CenterFace is here, detectors with anchors are in `anchors`.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import cv2
 import numpy as np
@@ -59,6 +62,22 @@ class View:
         return np.stack([x / fx + self.window[0], y / fy + self.window[1]], -1).astype(np.float32)
 
 
+class Detector(Protocol):
+    """Finds faces in one view."""
+
+    def detect(
+        self, pixels: NDArray[np.uint8], view: View, threshold: float = 0.5
+    ) -> list[Detection]:
+        """Faces in one view of an image, best score first, overlaps removed; one run.
+
+        Args:
+            pixels: uint8 [H, W, 3] RGB.
+            view: what to look at.
+            threshold: least score of a face.
+        """
+        ...
+
+
 class CenterFace:
     """The embedded detector.
 
@@ -72,18 +91,18 @@ class CenterFace:
     def detect(
         self, pixels: NDArray[np.uint8], view: View, threshold: float = 0.5
     ) -> list[Detection]:
-        """Faces in one view of an image, best score first, overlaps removed; one run.
-
-        Args:
-            pixels: uint8 [H, W, 3] RGB.
-            view: what to look at.
-            threshold: least score of a face.
-        """
+        """See `Detector.detect`."""
         return decode(self._engine.run(prepare(pixels, view)), view, threshold)
 
 
 def prepare(pixels: NDArray[np.uint8], view: View) -> NDArray[np.float32]:
-    """The network's input: float32 [1, 3, H', W'], RGB 0–255, sides multiples of 32."""
+    """CenterFace's input: float32 [1, 3, H', W'], RGB 0–255, sides multiples of 32."""
+    chw = looked(pixels, view).transpose(2, 0, 1)[None]
+    return np.ascontiguousarray(chw, dtype=np.float32)
+
+
+def looked(pixels: NDArray[np.uint8], view: View) -> NDArray[np.uint8]:
+    """What a network sees in a view: uint8 [H', W', 3] RGB, sides multiples of 32."""
     height, width = pixels.shape[:2]
     left, top, right, bottom = view.window
     fx, fy = view.scale
@@ -101,8 +120,7 @@ def prepare(pixels: NDArray[np.uint8], view: View) -> NDArray[np.float32]:
         part = cv2.copyMakeBorder(
             part, y, rest[1], x, rest[0], cv2.BORDER_CONSTANT, value=cv2.mean(part)
         )
-    turned = np.rot90(part, -view.turn)
-    return np.ascontiguousarray(turned.transpose(2, 0, 1)[None], dtype=np.float32)
+    return np.rot90(part, -view.turn)
 
 
 def decode(outputs: list[NDArray[np.float32]], view: View, threshold: float) -> list[Detection]:
@@ -122,14 +140,33 @@ def decode(outputs: list[NDArray[np.float32]], view: View, threshold: float) -> 
     h, w = _CELL * np.exp(size[:, rows, cols])
     top = _CELL * (rows + offset[0, rows, cols] + 0.5) - h / 2
     left = _CELL * (cols + offset[1, rows, cols] + 0.5) - w / 2
-    boxes = np.stack([left, top, w, h], 1)
-    keep = np.ravel(cv2.dnn.NMSBoxes(boxes.tolist(), scores.tolist(), threshold, 0.3))
-    pairs = points[:, rows, cols].reshape(5, 2, -1)[..., keep]
-    left, top, w, h = boxes[keep].T
-    five = view.to_image(left + pairs[:, 1] * w, top + pairs[:, 0] * h)
-    ends = view.to_image(np.stack([left, left + w]), np.stack([top, top + h]))
-    low, high = ends.min(0).tolist(), ends.max(0).tolist()
+    pairs = points[:, rows, cols].reshape(5, 2, -1)
+    five = np.stack([left + pairs[:, 1] * w, top + pairs[:, 0] * h], -1).transpose(1, 0, 2)
+    return best(np.stack([left, top, left + w, top + h], 1), five, scores, view, 0.3)
+
+
+def best(
+    boxes: NDArray[np.floating],
+    five: NDArray[np.floating],
+    scores: NDArray[np.floating],
+    view: View,
+    overlap: float,
+) -> list[Detection]:
+    """Detections in the image, best first, without those that overlap a better one.
+
+    Args:
+        boxes: [n, 4] left, top, right, bottom in network pixels.
+        five: [n, 5, 2] points (x, y) in network pixels.
+        scores: [n].
+        view: what the network saw.
+        overlap: the most that two may have in common, as a share of what they cover together.
+    """
+    sides = np.concatenate([boxes[:, :2], boxes[:, 2:] - boxes[:, :2]], 1)
+    keep = np.ravel(cv2.dnn.NMSBoxes(sides.tolist(), scores.tolist(), 0.0, overlap))
+    points = view.to_image(five[keep, :, 0], five[keep, :, 1])
+    ends = view.to_image(boxes[keep, 0::2], boxes[keep, 1::2])
+    low, high = ends.min(1).tolist(), ends.max(1).tolist()
     return [
-        Detection(Box(*low[i], *high[i]), five[:, i], float(scores[k]), view.name)
+        Detection(Box(*low[i], *high[i]), points[i], float(scores[k]), view.name)
         for i, k in enumerate(keep)
     ]

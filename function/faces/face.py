@@ -60,17 +60,24 @@ class Detection:
 
 @dataclass(frozen=True, slots=True)
 class Fitted:
-    """A detection that the landmark model has confirmed.
+    """A detection that the landmark model has confirmed; without such a model, only the detection.
 
     Attributes:
         detection: what the detector said.
-        mesh: float32 [468, 3], x and y in image pixels, z in the same unit (smaller is nearer).
+        five: float32 [5, 2], (x, y) in image pixels: left eye, right eye, nose tip, left and right
+            corner of the mouth; left and right as in the image when the face is upright.
         presence: 0–1, how sure the landmark model is that this is a face.
+        mesh: float32 [468, 3], x and y in image pixels, z in the same unit (smaller is nearer);
+            None where the landmark model has no such mesh.
+        outline: float32 [n, 2], points whose convex hull is the face; None where nothing is known
+            but the five.
     """
 
     detection: Detection
-    mesh: NDArray[np.float32]
+    five: NDArray[np.float32]
     presence: float
+    mesh: NDArray[np.float32] | None = None
+    outline: NDArray[np.float32] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,23 +101,30 @@ class Face:
 
     Attributes:
         index: its place in the documented order (left to right), 0-based.
-        box: whole pixels inside the image, around the detection and the mesh; a swap changes
-            nothing outside of it.
+        box: whole pixels inside the image, around the detection, the mesh and all that a swap may
+            change; it changes nothing outside of it.
         detection: what the detector said.
-        mesh: float32 [468, 3], x and y in image pixels, z in the same unit (smaller is nearer).
-        presence: 0–1, how sure the landmark model is that this is a face.
+        five, presence, mesh, outline: see `Fitted`.
         pose: head pose.
-        embedding: float32 [128] identity (L2 distance, same person below 0.6), or None when nobody
-            asked for it.
+        embedding: float32 [n] identity, or None when nobody asked for it; see `identity.Metric`.
     """
 
     index: int
     box: Box
     detection: Detection
-    mesh: NDArray[np.float32]
+    five: NDArray[np.float32]
     presence: float
     pose: Pose
+    mesh: NDArray[np.float32] | None = None
+    outline: NDArray[np.float32] | None = None
     embedding: NDArray[np.float32] | None = None
+
+
+def mesh_of(face: Face | Fitted) -> NDArray[np.float32]:
+    """The mesh of a face that was found with a landmark model that has one."""
+    if face.mesh is None:
+        raise ValueError("this face was found without a mesh")
+    return face.mesh
 
 
 def embedding_of(face: Face) -> NDArray[np.float32]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import cv2
 import numpy as np
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+_T = TypeVar("_T", np.uint8, np.float32)
 
 
 def similarity(src: NDArray[np.floating], dst: NDArray[np.floating]) -> NDArray[np.float64]:
@@ -41,24 +43,24 @@ def invert(matrix: NDArray[np.floating]) -> NDArray[np.float64]:
 
 
 def crop(
-    pixels: NDArray[np.uint8],
+    pixels: NDArray[_T],
     matrix: NDArray[np.floating],
     size: tuple[int, int],
     border: int = cv2.BORDER_CONSTANT,
-) -> NDArray[np.uint8]:
+) -> NDArray[_T]:
     """Cut out `size` (width, height) pixels, mapped by `matrix` (image → crop), without aliasing.
 
     `cv2.warpAffine` samples four neighbours whatever the scale, so what is shrunk by more than 2 is
     halved first. It also takes no image with a side over 32,767, so it only gets the part it needs.
 
     Args:
-        pixels: uint8 [H, W, 3] RGB.
+        pixels: uint8 or float32 [H, W, 3] or [H, W].
         matrix: float [2, 3]; whole coordinates are the middles of pixels.
         size: (width, height) of the crop.
         border: OpenCV border mode for what lies outside the image.
 
     Returns:
-        uint8 [height, width, 3].
+        [height, width, 3] or [height, width], of the same type.
     """
     width, height = size
     scale = float(np.sqrt(abs(matrix[0, 0] * matrix[1, 1] - matrix[0, 1] * matrix[1, 0])))
@@ -75,22 +77,22 @@ def crop(
     linear = matrix[:, :2]
     matrix = np.column_stack([linear * factor, linear @ shift + matrix[:, 2]])
     return np.asarray(
-        cv2.warpAffine(part, matrix, size, flags=cv2.INTER_LINEAR, borderMode=border), np.uint8
+        cv2.warpAffine(part, matrix, size, flags=cv2.INTER_LINEAR, borderMode=border), pixels.dtype
     )
 
 
-def halve(pixels: NDArray[np.uint8], most: float) -> tuple[NDArray[np.uint8], int]:
+def halve(pixels: NDArray[_T], most: float) -> tuple[NDArray[_T], int]:
     """Halve an image, averaging 2 × 2 pixels, as long as it shrinks by no more than `most`.
 
     Ten times faster than one `cv2.resize` by areas to any other size, and as free of aliasing when
     what remains (less than 2) is interpolated. An odd last row or column is left out.
 
     Args:
-        pixels: uint8 [H, W, 3].
+        pixels: uint8 or float32 [H, W, 3] or [H, W].
         most: how much smaller it may become.
 
     Returns:
-        uint8 [H / factor, W / factor, 3] and the factor, a power of 2.
+        The same at H / factor × W / factor, and the factor, a power of 2.
     """
     factor = 1
     while 2 * factor <= most and min(pixels.shape[:2]) > 1:

@@ -2,22 +2,77 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from function.faces import geometry
+from function.faces import align, geometry
 from function.faces.exposure import lifted
+from function.faces.face import mesh_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
+    from function.faces.face import Face
     from function.runtime.engine import Engine
 
-SAME_PERSON = 0.6
-"""Usual threshold: below it two faces are taken for one person (dlib's own)."""
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """How alike two embeddings of one model are.
+
+    Attributes:
+        between: the distance of two, 0 for the same.
+        same_person: below it two faces are taken for one person.
+        differ: an embedding further than this from the mean of several shows somebody else.
+        good_swap: a swapped face further than this from its source is not a good likeness.
+    """
+
+    between: Callable[[NDArray[np.float32], NDArray[np.float32]], float]
+    same_person: float
+    differ: float
+    good_swap: float
+
+
+class Identity(Protocol):
+    """An identity model."""
+
+    @property
+    def metric(self) -> Metric:
+        """How its embeddings are compared."""
+        ...
+
+    def embed(self, pixels: NDArray[np.uint8], faces: Sequence[Face]) -> list[NDArray[np.float32]]:
+        """The identities of some faces of one photo, which may run as one batch.
+
+        Args:
+            pixels: uint8 [H, W, 3] RGB.
+            faces: where they are.
+
+        Returns:
+            float32 [n] for each, as the model gives it.
+        """
+        ...
+
+
+def distance(a: NDArray[np.float32], b: NDArray[np.float32]) -> float:
+    """L2 distance of two embeddings."""
+    return float(np.linalg.norm(a - b))
+
+
+def turned(a: NDArray[np.float32], b: NDArray[np.float32]) -> float:
+    """1 less the cosine of the angle between two embeddings: 0 alike, 1 strangers, 2 opposites."""
+    lengths = float(np.linalg.norm(a) * np.linalg.norm(b))
+    return 1 - float(a @ b) / lengths if lengths else 1.0
+
+
+DLIB = Metric(distance, same_person=0.6, differ=0.3, good_swap=0.5)
+"""That of the embedded model: dlib's own threshold."""
+ARCFACE = Metric(turned, same_person=0.6, differ=0.16, good_swap=0.5)
+"""A cosine of 0.4 makes one person; half of that angle is as far as the mean of two may be."""
 
 _SIDE, _PADDING = 150, 0.25
 _CORNERS = [263, 362, 33, 133, 2]  # outer and inner corners of the eyes, base of the nose
@@ -28,36 +83,48 @@ _TEMPLATE = np.array(
 _CHIP = (_TEMPLATE + _PADDING) / (1 + 2 * _PADDING) * _SIDE
 
 
-class Identity:
+class DlibIdentity:
     """The embedded identity model.
 
     Args:
         engine: runs `face_identity_128.onnx` (float32 [N, 150, 150, 3], RGB 0–255).
     """
 
+    metric = DLIB
+
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
-    def embed(self, pixels: NDArray[np.uint8], mesh: NDArray[np.float32]) -> NDArray[np.float32]:
-        """The identity of one face, float32 [128]; see `embed_all`."""
-        return self.embed_all(pixels, [mesh])[0]
-
-    def embed_all(
-        self, pixels: NDArray[np.uint8], meshes: Sequence[NDArray[np.float32]]
-    ) -> list[NDArray[np.float32]]:
-        """The identities of some faces of one photo, which may run as one batch.
-
-        Args:
-            pixels: uint8 [H, W, 3] RGB.
-            meshes: each float32 [468, 2 or 3] points in image pixels.
-
-        Returns:
-            float32 [128] for each.
-        """
-        if not meshes:
+    def embed(self, pixels: NDArray[np.uint8], faces: Sequence[Face]) -> list[NDArray[np.float32]]:
+        """See `Identity.embed`; float32 [128]."""
+        if not faces:
             return []
-        chips = np.stack([_chip(pixels, mesh) for mesh in meshes], dtype=np.float32)
+        chips = np.stack([_chip(pixels, mesh_of(face)) for face in faces], dtype=np.float32)
         return list(self._engine.run(chips)[0])
+
+
+class ArcFace:
+    """ArcFace and its kin: InsightFace's `w600k_r50`, `glint360k_r100` and the like.
+
+    Args:
+        engine: runs float32 [N, 3, 112, 112], RGB from -1 to 1.
+    """
+
+    metric = ARCFACE
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def embed(self, pixels: NDArray[np.uint8], faces: Sequence[Face]) -> list[NDArray[np.float32]]:
+        """See `Identity.embed`; float32 [512], not normalised."""
+        if not faces:
+            return []
+        side = (112, 112)
+        chips = [
+            geometry.crop(pixels, align.matrix(face.five, align.ARCFACE_112, 112), side)
+            for face in faces
+        ]
+        return list(self._engine.run(align.planes(np.stack(chips), 1 / 127.5, -1.0))[0])
 
 
 def _chip(pixels: NDArray[np.uint8], mesh: NDArray[np.float32]) -> NDArray[np.uint8]:
@@ -65,8 +132,3 @@ def _chip(pixels: NDArray[np.uint8], mesh: NDArray[np.float32]) -> NDArray[np.ui
     matrix = geometry.similarity(mesh[_CORNERS, :2], _CHIP)
     # Nearly black, a face is as far from itself in good light as a stranger is, unless lifted.
     return lifted(geometry.crop(pixels, matrix, (_SIDE, _SIDE)))
-
-
-def distance(a: NDArray[np.float32], b: NDArray[np.float32]) -> float:
-    """L2 distance of two embeddings: same person up to about 0.6, strangers above."""
-    return float(np.linalg.norm(a - b))

@@ -1,14 +1,15 @@
-"""The 468-point face mesh: where every part of a face is, in 3-D."""
+"""The 468-point face mesh: where every part of a face is, in 3-D; `dense` has flat ones."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import cv2
 import numpy as np
 
 from function.faces import geometry
 from function.faces.exposure import lifted
+from function.faces.face import Fitted
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -22,6 +23,12 @@ SIDE = 192
 LEFT_EYE, RIGHT_EYE = 33, 263
 """Mesh indices of the outer corners of the image-left and image-right eye."""
 
+_EYES = (
+    [33, 160, 158, 133, 153, 144],
+    [362, 385, 387, 263, 373, 380],
+)  # the points around each that flat landmarks have as well
+_NOSE, _MOUTH = 4, [61, 291]
+
 _MARGIN = 1.5
 _MOST_PASSES = 6
 _SETTLED = np.radians(6)
@@ -30,12 +37,32 @@ _SETTLED = np.radians(6)
 _SURE = 20.0
 
 
+class Landmarks(Protocol):
+    """A landmark model."""
+
+    def fit(self, pixels: NDArray[np.uint8], detection: Detection) -> Fitted:
+        """Find the points of one face.
+
+        Args:
+            pixels: uint8 [H, W, 3] RGB.
+            detection: where the face is.
+        """
+        ...
+
+
 class _Fit(NamedTuple):
     """One run's result: float32 [468, 3] points, the logit of a face, the angle of the crop."""
 
     mesh: NDArray[np.float32]
     logit: float
     angle: float
+
+
+def five_of(mesh: NDArray[np.float32]) -> NDArray[np.float32]:
+    """The five points of a mesh float32 [468, 3]: see `Fitted.five`."""
+    flat = mesh[:, :2]
+    eyes = [flat[eye].mean(0) for eye in _EYES]
+    return np.stack([*eyes, flat[_NOSE], *flat[_MOUTH]]).astype(np.float32)
 
 
 class FaceMesh:
@@ -48,9 +75,7 @@ class FaceMesh:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
-    def fit(
-        self, pixels: NDArray[np.uint8], detection: Detection
-    ) -> tuple[NDArray[np.float32], float]:
+    def fit(self, pixels: NDArray[np.uint8], detection: Detection) -> Fitted:
         """Fit the mesh to one face, whichever way up it is.
 
         Two runs of the network are enough for an ordinary face: the second starts from the points
@@ -62,10 +87,6 @@ class FaceMesh:
         Args:
             pixels: uint8 [H, W, 3] RGB.
             detection: where the face is.
-
-        Returns:
-            float32 [468, 3] points (x, y in image pixels, z in the same unit, smaller is nearer)
-            and the presence, 0–1: how sure the network is that this is a face.
         """
         box = detection.box
         center, extent = np.array(box.center), max(box.width, box.height)
@@ -79,7 +100,10 @@ class FaceMesh:
             )
             promising = max(turned, key=lambda first: first.logit)
             fit = max(fit, self._settle(pixels, promising), key=lambda fit: fit.logit)
-        return fit.mesh, float(1 / (1 + np.exp(-fit.logit)))
+        mesh = fit.mesh
+        return Fitted(
+            detection, five_of(mesh), float(1 / (1 + np.exp(-fit.logit))), mesh, mesh[:, :2]
+        )
 
     def _settle(self, pixels: NDArray[np.uint8], fit: _Fit) -> _Fit:
         """Passes that each start from the points of the one before, until the eye line stays."""

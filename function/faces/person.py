@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from function.caution import Caution
-from function.faces.identity import SAME_PERSON, distance
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from function.faces.face import Face
+    from function.faces.identity import Metric
     from function.faces.swappers.protocol import Source
 
 _DEGREES_PER_HALVING = 10.0
@@ -29,8 +29,12 @@ class Person:
 
     The identity is their mean. Geometry and texture come from the photo that serves best, a face
     that looks into the camera and has many pixels; only that one stays in memory.
+
+    Attributes:
+        metric: compares embeddings.
     """
 
+    metric: Metric
     _best: Source | None = None
     _embeddings: list[NDArray[np.float32]] = field(default_factory=list)
 
@@ -50,8 +54,8 @@ class Person:
     def cautions(self) -> tuple[Caution, ...]:
         """`sources_differ`, when the photos do not seem to show one person."""
         mean = self._mean()
-        differ = max(distance(mean, each) for each in self._embeddings) > SAME_PERSON / 2
-        return (Caution.SOURCES_DIFFER,) if differ else ()
+        furthest = max(self.metric.between(mean, each) for each in self._embeddings)
+        return (Caution.SOURCES_DIFFER,) if furthest > self.metric.differ else ()
 
     def _mean(self) -> NDArray[np.float32]:
         return np.asarray(np.mean(self._embeddings, axis=0), np.float32)

@@ -14,7 +14,8 @@ import numpy as np
 from function.caution import Caution
 from function.faces import pose
 from function.faces.face import Box, Face, embedding_of
-from function.faces.identity import distance
+from function.faces.look import DEFAULT, Look
+from function.faces.search import unconfirmed
 from function.faces.select import largest
 from function.faces.swappers.protocol import Source
 
@@ -28,9 +29,6 @@ if TYPE_CHECKING:
     from function.faces.swappers.protocol import Swapper
     from function.images.picture import Picture
     from function.trace import Trace
-
-GOOD_SWAP = 0.5
-"""Identity distance to the source above which a result carries `low_similarity`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +60,7 @@ class Pipeline:
     def find(
         self, picture: Picture, trace: Trace, *, identify: bool, quick: bool = False
     ) -> list[Face]:
-        """Every face of a picture in the documented order (left to right), with its mesh and pose.
+        """Every face of a picture in the documented order (left to right), with its pose.
 
         Args:
             picture: the photo.
@@ -71,22 +69,26 @@ class Pipeline:
             quick: look at the whole only, where small faces may be missed.
         """
         pixels = picture.pixels
-        fitted = self.models.detect.faces(pixels, self.models.landmarks.fit, trace, quick=quick)
+        landmarks = self.models.landmarks
+        fit = landmarks.fit if landmarks else unconfirmed
+        fitted = self.models.detect.faces(pixels, fit, trace, quick=quick)
         faces = [
             Face(
                 index=index,
-                box=_enclosing(each, picture.size),
+                box=self._enclosing(each, picture.size),
                 detection=each.detection,
-                mesh=each.mesh,
+                five=each.five,
                 presence=each.presence,
-                pose=pose.estimate(each.mesh),
+                pose=pose.of_five(each.five) if each.mesh is None else pose.estimate(each.mesh),
+                mesh=each.mesh,
+                outline=each.outline,
             )
             for index, each in enumerate(fitted)
         ]
         if not identify:
             return faces
         with trace.span("identity"):
-            found = self.models.identity.embed_all(pixels, [face.mesh for face in faces])
+            found = self.models.identity.embed(pixels, faces)
         return [replace(face, embedding=own) for face, own in zip(faces, found, strict=True)]
 
     def portrait(self, picture: Picture, trace: Trace) -> tuple[Source | None, bool]:
@@ -104,19 +106,25 @@ class Pipeline:
             return None, False
         face = largest(faces)
         with trace.span("identity"):
-            embedding = self.models.identity.embed(picture.pixels, face.mesh)
+            (embedding,) = self.models.identity.embed(picture.pixels, [face])
         return Source(picture, face, embedding), len(faces) > 1
 
     def swap(
-        self, target: Picture, faces: Sequence[Face], source: Source, trace: Trace
+        self,
+        target: Picture,
+        faces: Sequence[Face],
+        source: Source,
+        trace: Trace,
+        look: Look = DEFAULT,
     ) -> tuple[NDArray[np.uint8], list[tuple[Caution, ...]]]:
-        """Put the source's face onto each of `faces`, one after the other on one canvas.
+        """Put the source's face onto each of `faces`, and enhance them, on one canvas.
 
         Args:
             target: the photo to change; it stays as it is.
             faces: which of its faces.
             source: the person to put in.
-            trace: gets the span `swap`.
+            trace: gets the spans `swap` and `enhance`.
+            look: how the result is to be.
 
         Returns:
             uint8 [H, W, 3] RGB, equal to the target outside the faces' boxes, and the swapper's
@@ -124,7 +132,10 @@ class Pipeline:
         """
         with trace.span("swap"):
             canvas = target.pixels.copy()
-            cautions = [self.swapper.swap(canvas, face, source, gray=target.gray) for face in faces]
+            cautions = self.swapper.swap_all(canvas, faces, source, look, gray=target.gray)
+        if (enhancer := self.models.enhance) and look.enhance:
+            with trace.span("enhance"):
+                enhancer.enhance(canvas, faces, look, self.models.occlusion, gray=target.gray)
         return canvas, cautions
 
     def judge(
@@ -145,20 +156,28 @@ class Pipeline:
             trace: gets the span `judge`.
         """
         judged = []
+        metric = self.models.identity.metric
         with trace.span("judge"):
-            swapped = self.models.identity.embed_all(canvas, [face.mesh for face in faces])
+            swapped = self.models.identity.embed(canvas, faces)
             for face, own, now in zip(faces, cautions, swapped, strict=True):
                 original = embedding_of(face)
-                after = distance(now, source.embedding)
-                low = (Caution.LOW_SIMILARITY,) if after > GOOD_SWAP else ()
-                before = distance(original, source.embedding)
-                judged.append(SwappedFace(face, before, after, distance(now, original), own + low))
+                after = metric.between(now, source.embedding)
+                low = (Caution.LOW_SIMILARITY,) if after > metric.good_swap else ()
+                before = metric.between(original, source.embedding)
+                kept = metric.between(now, original)
+                judged.append(SwappedFace(face, before, after, kept, own + low))
         return judged
 
-
-def _enclosing(fitted: Fitted, size: tuple[int, int]) -> Box:
-    """Whole pixels inside the image around the detection and the mesh."""
-    box, points = fitted.detection.box, fitted.mesh[:, :2]
-    low = np.floor(np.minimum(points.min(0), (box.left, box.top)))
-    high = np.ceil(np.maximum(points.max(0), (box.right, box.bottom)))
-    return Box(*np.clip((*low, *high), 0, (*size, *size)).astype(int).tolist())
+    def _enclosing(self, fitted: Fitted, size: tuple[int, int]) -> Box:
+        """Whole pixels inside the image around all that is known, and may change, of a face."""
+        box = fitted.detection.box
+        points = [
+            np.array([(box.left, box.top), (box.right, box.bottom)], np.float32),
+            fitted.five if fitted.outline is None else fitted.outline,
+            self.swapper.reach(fitted.five),
+        ]
+        if enhancer := self.models.enhance:
+            points.append(enhancer.reach(fitted.five))
+        every = np.concatenate(points)
+        low, high = np.floor(every.min(0)), np.ceil(every.max(0))
+        return Box(*np.clip((*low, *high), 0, (*size, *size)).astype(int).tolist())

@@ -30,17 +30,16 @@ import numpy as np
 
 from function.faces.detect import View
 from function.faces.face import Box, Detection, Fitted
-from function.faces.landmarks import LEFT_EYE, RIGHT_EYE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
 
-    from function.faces.detect import CenterFace
+    from function.faces.detect import Detector
     from function.trace import Trace
 
-    Fit = Callable[[NDArray[np.uint8], Detection], tuple[NDArray[np.float32], float]]
+    Fit = Callable[[NDArray[np.uint8], Detection], Fitted]
 
 _SIDE, _OVERLAP = 640, 96
 _PADDED = 224  # side of a padded view: without its surroundings a face is best seen small
@@ -68,7 +67,7 @@ class Search:
         detector: looks at one view.
     """
 
-    def __init__(self, detector: CenterFace) -> None:
+    def __init__(self, detector: Detector) -> None:
         self._detector = detector
 
     def faces(
@@ -78,7 +77,7 @@ class Search:
 
         Args:
             pixels: uint8 [H, W, 3] RGB.
-            fit: `FaceMesh.fit` or the like; called about once for each face.
+            fit: `FaceMesh.fit` or the like, or `unconfirmed`; called about once for each face.
             trace: gets a span `detect` for each look and `landmarks` for each fit.
             quick: never look at parts more closely, which finds small faces.
 
@@ -103,6 +102,11 @@ class Search:
         return sorted(hunt.found, key=lambda fitted: _place(fitted.detection))
 
 
+def unconfirmed(_: NDArray[np.uint8], detection: Detection) -> Fitted:
+    """What there is without a landmark model: the detector's points, as sure as it is of them."""
+    return Fitted(detection, detection.points, max(detection.score, _PRESENCE))
+
+
 class _Hunt:
     """What has been found in one photo so far.
 
@@ -111,7 +115,7 @@ class _Hunt:
     """
 
     def __init__(
-        self, detector: CenterFace, pixels: NDArray[np.uint8], fit: Fit, trace: Trace
+        self, detector: Detector, pixels: NDArray[np.uint8], fit: Fit, trace: Trace
     ) -> None:
         self._detector, self._pixels, self._fit, self._trace = detector, pixels, fit, trace
         self._scale = 1.0
@@ -146,13 +150,13 @@ class _Hunt:
             return
         self._fits_left -= 1
         with self._trace.span("landmarks"):
-            mesh, presence = self._fit(self._pixels, detection)
-        if presence >= least and not any(_coincide(mesh, other.mesh) for other in self.found):
-            self.found.append(Fitted(detection, mesh, presence))
+            fitted = self._fit(self._pixels, detection)
+        if fitted.presence >= least and not any(_coincide(fitted, other) for other in self.found):
+            self.found.append(fitted)
 
     def turn(self) -> int:
         """Quarter turns clockwise after which most of the faces are upright."""
-        turns = Counter(_upright(fitted.mesh) for fitted in self.found)
+        turns = Counter(_upright(fitted.five) for fitted in self.found)
         return turns.most_common(1)[0][0] if turns else 0
 
     def expects_more(self) -> bool:
@@ -225,9 +229,9 @@ def _scaled(sides: tuple[int, int], scale: float) -> tuple[int, int]:
     return max(1, round(sides[0] * scale)), max(1, round(sides[1] * scale))
 
 
-def _upright(mesh: NDArray[np.float32]) -> int:
+def _upright(five: NDArray[np.float32]) -> int:
     """Quarter turns clockwise that bring a face closest to upright."""
-    across = mesh[RIGHT_EYE] - mesh[LEFT_EYE]
+    across = five[1] - five[0]
     return round(-float(np.arctan2(across[1], across[0])) / (np.pi / 2)) % 4
 
 
@@ -238,10 +242,11 @@ def _overlap(a: Box, b: Box) -> bool:
     return min(width, height) > 0 and width * height > 0.5 * min(a.area, b.area)
 
 
-def _coincide(a: NDArray[np.float32], b: NDArray[np.float32]) -> bool:
-    """Whether two meshes are of one face: their middles are nearer than half of the smaller one."""
-    size = min(float(np.ptp(mesh[:, :2], axis=0).max()) for mesh in (a, b))
-    return float(np.linalg.norm(a[:, :2].mean(0) - b[:, :2].mean(0))) < size / 2
+def _coincide(a: Fitted, b: Fitted) -> bool:
+    """Whether two are of one face: their middles are nearer than half of the smaller one."""
+    one, other = (each.five if each.outline is None else each.outline for each in (a, b))
+    size = min(float(np.ptp(points, axis=0).max()) for points in (one, other))
+    return float(np.linalg.norm(one.mean(0) - other.mean(0))) < size / 2
 
 
 def _place(detection: Detection) -> tuple[float, float, float]:

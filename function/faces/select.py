@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from function.faces.face import Face
+    from function.faces.identity import Metric
 
 _INDICES = re.compile(r"index:\s*([0-9]{1,6}(?:\s*,\s*[0-9]{1,6})*)")
 
@@ -68,18 +69,22 @@ class Selection:
 
 
 def choose(
-    faces: Sequence[Face], selection: Selection, reference: NDArray[np.float32] | None = None
+    faces: Sequence[Face],
+    selection: Selection,
+    reference: NDArray[np.float32] | None,
+    metric: Metric,
 ) -> list[Face]:
     """The selected faces, in the order in which they were given.
 
     Args:
         faces: the faces of one image, in the documented order.
         selection: what the caller asked for.
-        reference: float32 [128], the person meant by `like`.
+        reference: the embedding of the person meant by `like`.
+        metric: compares embeddings.
 
     Returns:
         At least one face. `largest` compares the areas of the detected boxes (the first of equals
-        wins); `like` takes every face nearer to the reference than `SAME_PERSON`.
+        wins); `like` takes every face nearer to the reference than one person's.
 
     Raises:
         Problem: `no_face`, `no_such_face` (with all faces), `no_match` (with the distances) or
@@ -92,7 +97,7 @@ def choose(
     if selection.way is Way.INDEX:
         return _by_index(faces, selection.indices)
     if selection.way is Way.LIKE:
-        return _like(faces, reference)
+        return _like(faces, reference, metric)
     return list(faces)
 
 
@@ -114,23 +119,23 @@ def _by_index(faces: Sequence[Face], indices: tuple[int, ...]) -> list[Face]:
     return [face for face in faces if face.index in indices]
 
 
-def _like(faces: Sequence[Face], reference: NDArray[np.float32] | None) -> list[Face]:
-    from function.faces.identity import SAME_PERSON, distance
-
+def _like(
+    faces: Sequence[Face], reference: NDArray[np.float32] | None, metric: Metric
+) -> list[Face]:
     if reference is None:
         raise Problem("missing_field", "`faces=like` needs a photo of the person.", field="like")
-    distances = [distance(embedding_of(face), reference) for face in faces]
-    chosen = [face for face, d in zip(faces, distances, strict=True) if d < SAME_PERSON]
+    distances = [metric.between(embedding_of(face), reference) for face in faces]
+    chosen = [face for face, d in zip(faces, distances, strict=True) if d < metric.same_person]
     if not chosen:
         raise Problem(
             "no_match",
             f"The nearest of {len(faces)} faces is {min(distances):.2f} away from the reference; "
-            f"the same person is below {SAME_PERSON}.",
+            f"the same person is below {metric.same_person}.",
             faces=[
                 _listed(face) | {"distance": round(d, 4)}
                 for face, d in zip(faces, distances, strict=True)
             ],
-            threshold=SAME_PERSON,
+            threshold=metric.same_person,
         )
     return chosen
 

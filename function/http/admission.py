@@ -22,7 +22,7 @@ from function.problems import Problem
 from function.turn import Lane, Turn, current
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
     from types import TracebackType
     from typing import Self
 
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 LANE = "Ember-Lane"
 TIMEOUT = "Request-Timeout"
 
+_LOOKING = (Rung.QUICK_SEARCH,)
 _SECONDS = re.compile(r"[0-9]{1,6}(\.[0-9]{1,6})?")
 
 
@@ -91,7 +92,7 @@ class Door:
             try:
                 held.take(size)
             except NoRoomError:
-                raise _overloaded(
+                raise overloaded(
                     "The bodies of the requests at hand leave no room for another.",
                     self.parts.queue.wait_s(lane),
                     limit=self.parts.room.size,
@@ -171,12 +172,12 @@ class Visit:
         if not (refusal := queue.refusal(lane, self.turn.deadline - time.monotonic())):
             return
         if refusal.late:
-            raise _overloaded(
+            raise overloaded(
                 f"The wait is {refusal.wait_s:.1f} seconds; the deadline would pass meanwhile.",
                 refusal.again_s,
                 lane=str(lane),
             )
-        raise _overloaded(
+        raise overloaded(
             f"{queue.limit} requests or more are waiting already.",
             refusal.again_s,
             lane=str(lane),
@@ -185,11 +186,18 @@ class Visit:
         )
 
     @property
+    def job_lane(self) -> Lane:
+        """The lane of a job that the request makes: what it asks for, else what its tier says."""
+        if LANE in self._request.headers or self.visitor.tier.jobs.before(self.turn.lane):
+            return self.turn.lane
+        return self.visitor.tier.jobs
+
+    @property
     def pays(self) -> bool:
         """Whether the visitor's tokens are counted."""
         return self.visitor.allowance is not None
 
-    def work(self, job: Job | None) -> _Work:
+    def work(self, job: Job | None, saves: Collection[Rung] = _LOOKING) -> _Work:
         """Take the job's price, and let the body, a call of the service, wait for a place.
 
         How long it held it is learned. The price is given back when it ends without having had one.
@@ -197,20 +205,27 @@ class Visit:
 
         Args:
             job: what is to be done; None for finding faces.
+            saves: the rungs on which this would be done less well.
         """
-        return _Work(self, job)
+        return _Work(self, job, saves)
 
-    def climb(self) -> None:
-        """Serve less well, or not at all, while the queue is long and the operator wants that."""
+    def climb(self, saves: Collection[Rung]) -> None:
+        """Serve less well, or not at all, while the queue is long and the operator wants that.
+
+        Args:
+            saves: the rungs on which what is asked for is done less well.
+        """
         if not (rungs := self.door.parts.look()):
             return
         if Rung.REFUSE_BULK in rungs and self.turn.lane is Lane.BULK:
-            raise _overloaded(
+            raise overloaded(
                 "The lane `bulk` is closed while others have to wait.", CALM_S, lane=str(Lane.BULK)
             )
-        if Rung.QUICK_SEARCH in rungs:
-            self.turn.quick = True
-            self.exchange.degraded = (Rung.QUICK_SEARCH,)
+        taken = tuple(rung for rung in rungs if rung in saves)
+        self.turn.quick = Rung.QUICK_SEARCH in taken
+        self.turn.plain = Rung.NO_ENHANCER in taken
+        self.turn.small = Rung.SMALLER_BOOST in taken
+        self.exchange.degraded = taken
 
     def tell(self, standing: Standing) -> None:
         """Put how the visitor stands into the headers of the answer.
@@ -223,11 +238,9 @@ class Visit:
         headers["RateLimit-Policy"] = f'"{name}";q={standing.allowance.tokens};w={period_s}'
         headers["RateLimit"] = f'"{name}";r={left};t={refill_s}'
 
-    async def pay(self, job: Job | None) -> Receipt | None:
-        """Take the price of a job; None where there is none."""
+    async def pay(self, tokens: int) -> Receipt | None:
+        """Take tokens; None where there is nothing to take."""
         subject, allowance = self.visitor.subject, self.visitor.allowance
-        prices = self.door.parts.policy.prices
-        tokens = prices.of(job) if job else prices.look
         if subject is None or allowance is None or not tokens:
             return None
         if (taken := await self.door.parts.quota.take(subject, allowance, tokens)) is None:
@@ -242,16 +255,17 @@ class Visit:
 class _Work:
     """See `Visit.work`."""
 
-    __slots__ = ("_began", "_job", "_receipt", "_visit")
+    __slots__ = ("_began", "_job", "_receipt", "_saves", "_visit")
 
-    def __init__(self, visit: Visit, job: Job | None) -> None:
-        self._visit, self._job = visit, job
+    def __init__(self, visit: Visit, job: Job | None, saves: Collection[Rung]) -> None:
+        self._visit, self._job, self._saves = visit, job, saves
 
     async def __aenter__(self) -> None:
         visit = self._visit
         visit.check()
-        visit.climb()
-        self._receipt = await visit.pay(self._job)
+        visit.climb(self._saves)
+        prices = visit.door.parts.policy.prices
+        self._receipt = await visit.pay(prices.of(self._job) if self._job else prices.look)
         if self._receipt:
             try:
                 visit.check()  # others may have come meanwhile
@@ -334,7 +348,8 @@ def _exhausted(debit: Debit, standing: Standing, tokens: int) -> Problem:
     return problem
 
 
-def _overloaded(detail: str, again_s: float, **extra: object) -> Problem:
+def overloaded(detail: str, again_s: float, **extra: object) -> Problem:
+    """The problem of what there is no room for now."""
     problem = Problem("overloaded", detail, headers=retry_after(again_s))
     problem.extra.update(extra)
     return problem

@@ -12,14 +12,19 @@ from aiohttp import web
 from function.admission import setup
 from function.events import setup as desks
 from function.http.admission import Door
+from function.http.beside import Beside, Unattended
 from function.http.body import Limits
 from function.http.calls import Calls
 from function.http.edge import Edge
-from function.http.events import Beside, Bulk, Events
+from function.http.events import Events
+from function.http.jobs import ID, Jobs
+from function.http.ordering import Ordering
 from function.http.probes import Probes
 from function.http.quota import Quotas
 from function.http.static import Static
 from function.http.uris import Uris
+from function.jobs import setup as jobs_setup
+from function.jobs.works import Works
 from function.metrics import Metrics
 from function.storage import storage as storages
 from warmup.phase import Phase
@@ -33,6 +38,7 @@ if TYPE_CHECKING:
 EDGE = web.AppKey("edge", Edge)
 METRICS = web.AppKey("metrics", Metrics)
 LIMITS = web.AppKey("limits", Limits)
+WORKS = web.AppKey("works", Works)
 
 
 def build(settings: Settings, health: Health, fetch: Fetch | None = None) -> web.Application:
@@ -50,6 +56,16 @@ def build(settings: Settings, health: Health, fetch: Fetch | None = None) -> web
     """
     service, replica = health.service, health.replica
     parts = setup.parts(settings, lambda: service.places)
+    storage = storages.of(settings)
+    unattended = Unattended(service, parts, replica)
+    works = jobs_setup.works(
+        settings,
+        storage=storage,
+        swap=unattended.swap,
+        refund=parts.quota.refund,
+        lanes=unattended.lanes,
+        places=service.places,
+    )
     metrics = Metrics(replica, service, parts, lambda: health.stuck)
     edge = Edge(
         metrics,
@@ -58,13 +74,20 @@ def build(settings: Settings, health: Health, fetch: Fetch | None = None) -> web
     )
     service.on_load_error = replica.repair
     door = Door(parts, settings.request_timeout_s)
-    storage = storages.of(settings)
     fetch = fetch or Uris(storage, settings.max_body_bytes, settings.uri_buckets)
     limits = Limits(door, settings.max_body_bytes, settings.body_timeout_s)
-    calls = Calls(service, replica, limits, fetch)
+    ordering = Ordering(
+        works,
+        limits,
+        fetch,
+        settings.job_limit,
+        settings.output_buckets,
+        settings.webhook_secret,
+    )
+    jobs = Jobs(ordering, replica, settings.request_timeout_s)
+    calls = Calls(service, replica, limits, fetch, jobs)
     quotas = Quotas(limits, fetch)
-    bulk = Bulk(service, parts)
-    desk = desks.desk(settings, storage, bulk.swap, bulk.gate, service.places)
+    desk = desks.desk(settings, storage, unattended.swap, unattended.gate, service.places)
     events = Events(desk, replica, limits)
     probes = Probes(service, replica, metrics, health)
     static = Static()
@@ -73,12 +96,20 @@ def build(settings: Settings, health: Health, fetch: Fetch | None = None) -> web
     app[EDGE] = edge
     app[METRICS] = metrics
     app[LIMITS] = limits
+    app[WORKS] = works
     if desk:
         desk.listeners.append(metrics.on_event)
+    works.listeners.append(metrics.on_job)
     app.add_routes(
         [
             web.post("/v1/swap", calls.swap, expect_handler=_later),
             web.post("/v1/faces", calls.faces, expect_handler=_later),
+            web.get("/v1/jobs", jobs.some),
+            web.put(f"/v1/jobs/{{id:{ID}}}", jobs.put, expect_handler=_later),
+            web.get(f"/v1/jobs/{{id:{ID}}}", jobs.get),
+            web.delete(f"/v1/jobs/{{id:{ID}}}", jobs.delete),
+            web.get(f"/v1/jobs/{{id:{ID}}}/events", jobs.events),
+            web.get(f"/v1/jobs/{{id:{ID}}}/results/{{place:[0-9]{{1,4}}}}", jobs.result),
             web.get("/v1/quota", quotas.standing),
             web.post("/v1/quota/{subject}/grants", quotas.grant, expect_handler=_later),
             web.get("/healthz", probes.healthz),
@@ -94,7 +125,7 @@ def build(settings: Settings, health: Health, fetch: Fetch | None = None) -> web
         ]
     )
     app.cleanup_ctx.append(parts.running)
-    beside = Beside(desk, storage, settings.drain_timeout_s)
+    beside = Beside(desk, works, storage, settings.drain_timeout_s)
     app.on_shutdown.append(beside.stopping)
     app.cleanup_ctx.append(beside.running)
     return app

@@ -8,56 +8,32 @@ from typing import TYPE_CHECKING
 from aiohttp import hdrs, web
 
 from function import report
-from function.admission.policy import Job
-from function.faces.select import Selection, Way
+from function.admission.ladder import Rung
+from function.faces.look import Look
 from function.http import accept, answers, fields
 from function.http.aside import aside
 from function.http.edge import exchange_of
-from function.http.fields import JSON, Photos, Value
+from function.http.fields import JSON
 from function.http.health import check_open
-from function.images import size
+from function.http.jobs import wants_job
+from function.http.ordering import priced
+from function.http.tables import FACES, SWAP, selected
 from function.images.formats import FORMATS
 from function.orders import SwapOrder
-from function.problems import Problem
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from aiohttp.web import Request, Response
 
     from function.http.body import Limits
     from function.http.edge import Exchange
-    from function.http.fields import Form, Table
+    from function.http.fields import Form
+    from function.http.jobs import Jobs
     from function.http.uris import Fetch
     from function.orders import SwapResult
     from function.service import Service
     from warmup.replica import Replica
-
-SWAP: Table = {
-    "source": Photos("Photos of the person to put in.", most=8, required=True),
-    "target": Photos("The photo to change.", required=True),
-    "like": Photos("A photo of the person to replace; goes with `faces=like`."),
-    "faces": Value(
-        "Which faces of the target; indices are those of `/v1/faces`, from 0, from the left.",
-        {
-            "type": "string",
-            "pattern": "^(all|largest|like|index:[0-9]{1,6}(,[0-9]{1,6})*)$",
-            "maxLength": 4096,
-            "default": "all",
-        },
-    ),
-    "format": Value(
-        "The format of the result; by default the target's own where possible, else PNG.",
-        {"type": "string", "enum": list(FORMATS)},
-    ),
-    "quality": Value(
-        "Of the result, where the format loses quality.",
-        {"type": "integer", "minimum": 1, "maximum": 100},
-    ),
-    "image": Value(
-        "Whether a JSON answer has the image.",
-        {"type": "string", "enum": ["base64", "none"], "default": "base64"},
-    ),
-}
-FACES: Table = {"image": Photos("The photo to look at.", required=True)}
 
 _FORMAT_OF = {each.media_type: name for name, each in FORMATS.items()}
 
@@ -70,16 +46,21 @@ class Calls:
     replica: Replica
     limits: Limits
     fetch: Fetch
+    jobs: Jobs
 
     async def swap(self, request: Request) -> Response:
         """Swap faces and answer the image, or everything about it as JSON."""
         check_open(self.replica)
+        if wants_job(request):
+            return await self.jobs.make(request)
         exchange = exchange_of(request)
         async with self.limits.door.visit(request) as visit:
             form = await fields.read(request, SWAP, self.limits, self.fetch)
             kind, order = _negotiate(request, _order(form))
-            job = await _job(order) if visit.pays else None
-            async with visit.work(job):
+            job = (
+                await priced(order.target, len(order.sources), order.faces) if visit.pays else None
+            )
+            async with visit.work(job, _saves(order, self.service.engines.slots)):
                 result = await self.service.swap(order, exchange.trace)
         exchange.warnings = tuple(result.cautions)
         if kind == JSON:
@@ -112,32 +93,27 @@ def _told(result: SwapResult, exchange: Exchange, *, inline: bool) -> Response:
 
 
 def _order(form: Form) -> SwapOrder:
-    selection = Selection.parse(form.values.get("faces", Way.ALL))
     like = form.photos.get("like", (None,))[0]
-    if like and selection.way is not Way.LIKE:
-        raise Problem(
-            "bad_value",
-            "`like` is only for faces=like.",
-            field="like",
-            hint="Add faces=like, or leave out `like`.",
-        )
-    if selection.way is Way.LIKE and not like:
-        raise Problem("missing_field", "`faces=like` needs a photo of the person.", field="like")
     return SwapOrder(
         sources=form.photos["source"],
         target=form.photos["target"][0],
-        faces=selection,
+        faces=selected(form.values, like=like is not None),
         like=like,
         format=form.values.get("format"),
         quality=form.values.get("quality"),
+        look=Look.of(form.values),
     )
 
 
-async def _job(order: SwapOrder) -> Job:
-    """What the price depends on; a target that cannot be read costs as little as the smallest."""
-    data = order.target.data
-    pixels = await aside(len(data), size.pixels, data)
-    return Job(pixels or 1, len(order.sources), order.faces.named)
+def _saves(order: SwapOrder, roles: Collection[str]) -> tuple[Rung, ...]:
+    """The rungs on which a swap is made less well, with the models that there are."""
+    enhances = "enhance" in roles and order.look.enhance > 0
+    boosts = "swap" in roles
+    return (
+        Rung.QUICK_SEARCH,
+        *([Rung.NO_ENHANCER] if enhances else []),
+        *([Rung.SMALLER_BOOST] if boosts else []),
+    )
 
 
 def _negotiate(request: Request, order: SwapOrder) -> tuple[str, SwapOrder]:

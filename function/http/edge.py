@@ -34,6 +34,8 @@ log = logging.getLogger("ember.http")
 CLIENT_GONE = 499
 """The status under which a request is counted whose client went away (nginx's custom)."""
 
+_PING, _PING_ROUTE = "Ember-Ping", "ping"
+"""Marks what no user has asked for, so that metrics of users do not have it."""
 _SANE_ID = re.compile(r"[A-Za-z0-9._:/+=@-]{1,128}")
 
 
@@ -200,6 +202,7 @@ class Edge:
 def _begin(request: BaseRequest, route: str) -> Exchange:
     headers = request.headers
     wish = headers.get("Ember-Request-Id") or headers.get("X-Request-Id") or ""
+    route = _PING_ROUTE if _PING in headers else route
     exchange = Exchange(route, wish if _SANE_ID.fullmatch(wish) else os.urandom(16).hex())
     request[_EXCHANGE] = exchange
     logs.request_id.set(exchange.request_id)

@@ -8,15 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-import math
-import time
 from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from aiohttp import hdrs, web
 
-from function.admission.ladder import Rung
 from function.events import wire
 from function.events.event import BATCH
 from function.events.outcome import Kind
@@ -25,21 +22,15 @@ from function.http.aside import aside
 from function.http.edge import exchange_of
 from function.http.health import check_open
 from function.problems import Problem
-from function.trace import Trace
-from function.turn import Lane
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
+    from collections.abc import Sequence
 
     from aiohttp.web import Request, Response
 
-    from function.admission.setup import Parts
     from function.events.desk import Desk
     from function.events.outcome import Outcome
     from function.http.body import Limits
-    from function.orders import SwapOrder, SwapResult
-    from function.service import Service
-    from function.storage.storage import Storage
     from warmup.replica import Replica
 
 OUTCOME = "Ember-Event"
@@ -47,63 +38,6 @@ OUTCOME_ABOUT = "What became of the event: " + "; ".join(
     f"`{kind}`, {kind.meaning}" for kind in Kind
 )
 _MAX_BYTES = 1024**2
-
-
-@dataclass(frozen=True, slots=True)
-class Bulk:
-    """Swaps for nobody who waits: in the lane `bulk`, behind everybody else."""
-
-    service: Service
-    parts: Parts
-
-    async def swap(self, order: SwapOrder) -> SwapResult:
-        """See `Service.swap`."""
-        trace, began = Trace(), time.perf_counter()
-        self.parts.queue.enter(Lane.BULK)
-        try:
-            result = await self.service.swap(order, trace)
-        finally:
-            self.parts.queue.leave(Lane.BULK)
-        totals = trace.totals()
-        waited_ms = totals.get("queue", 0.0) + totals.get("load", 0.0)
-        self.parts.queue.learn(time.perf_counter() - began - waited_ms / 1e3)
-        return result
-
-    def gate(self) -> float | None:
-        """For how many seconds no more events are to be taken in; None for not at all."""
-        if refusal := self.parts.queue.refusal(Lane.BULK):
-            return refusal.again_s
-        if Rung.REFUSE_BULK in self.parts.look():
-            return self.parts.queue.load.wait_s(Lane.BULK)
-        return None
-
-
-class Beside:
-    """What runs beside the requests, and what they share.
-
-    Args:
-        desk: takes over what other replicas have left; None where no events are taken in.
-        storage: is closed at the end.
-        patience_s: how long requests and events together may take to end.
-    """
-
-    def __init__(self, desk: Desk | None, storage: Storage, patience_s: float) -> None:
-        self._desk, self._storage, self._patience_s = desk, storage, patience_s
-        self._until = math.inf
-
-    async def stopping(self, _: object) -> None:
-        """From here on everything ends."""
-        self._until = time.monotonic() + self._patience_s
-
-    async def running(self, _: object) -> AsyncIterator[None]:
-        """Begin; at the end, let events end that requests have left behind."""
-        going_on = asyncio.create_task(self._desk.take_over()) if self._desk else None
-        yield
-        if self._desk and going_on:
-            going_on.cancel()
-            left_s = min(self._patience_s, self._until - time.monotonic())
-            await self._desk.close(max(0.0, left_s))
-        await self._storage.close()
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ One table per call, read by the parser and by the OpenAPI document.
 from __future__ import annotations
 
 import difflib
+import hashlib
 import json
 import re
 from dataclasses import dataclass
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 
     from function.http.body import Limits
     from function.http.uris import Fetch
-    from function.storage.place import Take
 
 MULTIPART = "multipart/form-data"
 JSON = "application/json"
@@ -72,15 +72,46 @@ Table = dict[str, Photos | Value]
 
 
 @dataclass(frozen=True, slots=True)
+class Sent:
+    """The fields of one request as they were sent: all is of the right kind and number.
+
+    Attributes:
+        photos: files, or URIs of them.
+        values: the others.
+    """
+
+    photos: dict[str, tuple[Upload | str, ...]]
+    values: dict[str, Any]
+
+    @property
+    def size(self) -> int:
+        """How many bytes `digest` is about."""
+        every = [each for several in self.photos.values() for each in several]
+        return sum(len(each) if isinstance(each, str) else len(each.data) for each in every)
+
+    def digest(self) -> str:
+        """What tells it from another request, however both were encoded."""
+        whole = hashlib.sha256()
+        for name, several in sorted(self.photos.items()):
+            for each in several:
+                data = each.encode() if isinstance(each, str) else each.data
+                kind = "uri" if isinstance(each, str) else "file"
+                part = hashlib.sha256(data).hexdigest()
+                whole.update(f"{name} {kind} {part}\n".encode())
+        whole.update(json.dumps(self.values, sort_keys=True).encode())
+        return whole.hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
 class Form:
-    """The fields of one request: everything is of the right kind and number, nothing is unknown."""
+    """The fields of one request, and what was behind its URIs."""
 
     photos: dict[str, tuple[Upload, ...]]
     values: dict[str, Any]
 
 
 async def read(request: Request, table: Table, limits: Limits, fetch: Fetch) -> Form:
-    """Read a request's body into its fields.
+    """Read a request's body into its fields, and fetch what is behind URIs.
 
     Args:
         request: the request; its query must be empty.
@@ -91,6 +122,11 @@ async def read(request: Request, table: Table, limits: Limits, fetch: Fetch) -> 
     Raises:
         Problem: everything that can be wrong with it.
     """
+    return await fetched(await sent(request, table, limits), request, limits, fetch)
+
+
+async def sent(request: Request, table: Table, limits: Limits) -> Sent:
+    """Read a request's body into its fields; see `read`."""
     no_query(request)
     media_type, boundary = _content_type(request)
     data = await body.read(request, limits)
@@ -98,13 +134,30 @@ async def read(request: Request, table: Table, limits: Limits, fetch: Fetch) -> 
         if media_type == MULTIPART:
             found = await aside(len(data), _from_multipart, data, boundary, table)
         else:
-            take, give_back = limits.door.body()
-            exchange_of(request).on_end.append(give_back)
-            found = await _from_json(data, table, fetch, take)
+            found = await aside(len(data), _from_json, data, table)
     for name, spec in table.items():
         if spec.required and name not in found.photos and name not in found.values:
             raise Problem("missing_field", f"`{name}` is missing.", field=name)
     return found
+
+
+async def fetched(sent: Sent, request: Request, limits: Limits, fetch: Fetch) -> Form:
+    """Fetch what is behind the URIs of a request; see `read`."""
+    exchange = exchange_of(request)
+    take, give_back = limits.door.body()
+    exchange.on_end.append(give_back)
+
+    async def have(photo: Upload | str, name: str) -> Upload:
+        if isinstance(photo, Upload):
+            return photo
+        with exchange.trace.span("fetch"):
+            return _upload(await fetch(photo, name, take))
+
+    photos = {
+        name: tuple([await have(each, name) for each in several])
+        for name, several in sent.photos.items()
+    }
+    return Form(photos, sent.values)
 
 
 def no_query(request: Request, known: Collection[str] = ()) -> None:
@@ -140,8 +193,8 @@ def _content_type(request: Request) -> tuple[str, str]:
     return media_type, headers.get_boundary("")
 
 
-def _from_multipart(data: bytes | bytearray, boundary: str, table: Table) -> Form:
-    photos: dict[str, tuple[Upload, ...]] = {}
+def _from_multipart(data: bytes | bytearray, boundary: str, table: Table) -> Sent:
+    photos: dict[str, tuple[Upload | str, ...]] = {}
     values: dict[str, Any] = {}
     for part in form.parse(data, boundary):
         name = part.name
@@ -162,13 +215,13 @@ def _from_multipart(data: bytes | bytearray, boundary: str, table: Table) -> For
             text = _text(part.data, name)
             is_number = spec.schema["type"] == "integer" and _WHOLE.fullmatch(text)
             values[name] = _checked(int(text) if is_number else text, spec, name)
-    return Form(photos, values)
+    return Sent(photos, values)
 
 
-async def _from_json(data: bytes | bytearray, table: Table, fetch: Fetch, take: Take) -> Form:
-    photos: dict[str, tuple[Upload, ...]] = {}
+def _from_json(data: bytes | bytearray, table: Table) -> Sent:
+    photos: dict[str, tuple[Upload | str, ...]] = {}
     values: dict[str, Any] = {}
-    for name, value in (await aside(len(data), _object, data)).items():
+    for name, value in _object(data).items():
         spec = _spec(table, name)
         if isinstance(spec, Photos):
             uris = value if isinstance(value, list) and spec.most > 1 else [value]
@@ -176,10 +229,10 @@ async def _from_json(data: bytes | bytearray, table: Table, fetch: Fetch, take: 
                 several = " or a list of them" if spec.most > 1 else ""
                 raise Problem("bad_value", f"`{name}` has to be a URI{several}.", field=name)
             _check_count(name, spec, len(uris))
-            photos[name] = tuple([_upload(await fetch(uri, name, take)) for uri in uris])
+            photos[name] = tuple(uris)
         else:
             values[name] = _checked(value, spec, name)
-    return Form(photos, values)
+    return Sent(photos, values)
 
 
 def _spec(table: Table, name: str) -> Photos | Value:

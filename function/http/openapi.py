@@ -14,10 +14,11 @@ from function.admission.caller import SUBJECT
 from function.events.event import BATCH, STRUCTURED
 from function.http import schemas
 from function.http.admission import LANE, TIMEOUT
-from function.http.calls import FACES, SWAP
 from function.http.events import OUTCOME, OUTCOME_ABOUT
 from function.http.fields import JSON, MULTIPART, Photos
+from function.http.jobs import ID, LAST, PREFER, RESPOND_ASYNC, STREAM
 from function.http.quota import GRANT, IDEMPOTENCY
+from function.http.tables import FACES, JOB, SWAP
 from function.images.formats import FORMATS
 from function.problems import KINDS
 from function.service import sample
@@ -33,8 +34,11 @@ _HERE = "http://localhost:8080"
 _CROPS = {"hopper": (106, 73, 420, 387), "collins": (128, 20, 324, 216)}
 
 
+_JOB = {"bad_request", "unauthenticated", "forbidden", "unknown_field", "not_found", "internal"}
+_JOB |= {"auth_unavailable", "jobs_unavailable", "deadline_exceeded"}
 _LIMITS = ("RateLimit", "RateLimit-Policy")
 _CALL = KINDS.keys() - {"not_found", "method_not_allowed"}
+_NEW_JOB = _CALL - {"not_acceptable"}
 _EVENTS = KINDS.keys() - {"method_not_allowed", "not_acceptable", "quota_exhausted"}
 _QUOTA = {"bad_request", "unauthenticated", "forbidden", "unknown_field", "internal"}
 _QUOTA |= {"auth_unavailable", "quota_unavailable", "deadline_exceeded"}
@@ -55,11 +59,13 @@ def document() -> Schema:
         "servers": [{"url": "/"}],
         "tags": [
             {"name": "faces", "description": "Swapping and finding faces."},
+            {"name": "jobs", "description": "Swaps that are done when there is time."},
             {"name": "events", "description": "Uploads that are swapped by themselves."},
             {"name": "tokens", "description": "What callers may spend."},
             {"name": "replica", "description": "The life of one replica."},
         ],
         "paths": {"/v1/swap": {"post": _swap()}, "/v1/faces": {"post": _faces()}}
+        | _jobs()
         | _events()
         | _tokens()
         | _probes(),
@@ -85,14 +91,21 @@ def document() -> Schema:
 def _swap() -> Schema:
     hopper, collins = _tiny("hopper"), _tiny("collins")
     choice = {"faces": "index:0", "format": "webp", "quality": 80}
+    prefer = {
+        "name": PREFER,
+        "in": "header",
+        "description": "Whether somebody waits for the result (RFC 7240).",
+        "schema": {"type": "string", "enum": [RESPOND_ASYNC]},
+    }
     return {
         "operationId": "swap",
         "summary": "Swap faces",
         "description": "Answers the changed photo, or a report about it where `Accept` prefers "
         "`application/json`. An image format that `Accept` names counts where the field `format` "
-        "is absent.",
+        "is absent. With `Prefer: respond-async` the answer is a job; the fields are then those of"
+        " a job, too.",
         "tags": ["faces"],
-        "parameters": _wishes(),
+        "parameters": [*_wishes(), prefer],
         "requestBody": _body(
             SWAP,
             whole_photo={"source": hopper, "target": collins},
@@ -101,7 +114,8 @@ def _swap() -> Schema:
         "responses": _responses(
             {each.media_type: {} for each in FORMATS.values()}
             | {JSON: {"schema": schemas.ref("Swap")}}
-        ),
+        )
+        | {"202": _job_answer("It will be done")},
         "x-codeSamples": _shell(
             f"curl -F source=@hopper.jpg -F target=@collins.jpg {_HERE}/v1/swap -o swapped.jpg",
             f"curl -F source=@hopper.jpg -F target=@collins.jpg -F faces=largest -F image=none"
@@ -121,6 +135,92 @@ def _faces() -> Schema:
         "responses": _responses({JSON: {"schema": schemas.ref("Faces")}}),
         "x-codeSamples": _shell(f"curl -F image=@hopper.jpg {_HERE}/v1/faces"),
     }
+
+
+def _jobs() -> Schema:
+    """The calls about jobs."""
+    hopper, collins = _tiny("hopper"), _tiny("collins")
+    name = _in("path", "id", "As the caller calls it.", {"type": "string", "pattern": f"^{ID}$"})
+    place = _in("path", "place", "Of the target, from 0.", {"type": "integer", "minimum": 0})
+    place["schema"]["maximum"] = 9999
+    last = _in("header", LAST, "Of the event that was seen last.", {"type": "string"})
+    start, count = (
+        _in("query", each, about, {"type": "integer", "minimum": least, "maximum": most})
+        for each, about, least, most in (
+            ("start", "How many to pass over.", 0, 10**6),
+            ("count", "How many to tell of.", 1, 200),
+        )
+    )
+
+    def call(operation: str, summary: str, responses: Schema, *more: Schema) -> Schema:
+        return {
+            "operationId": operation,
+            "summary": summary,
+            "tags": ["jobs"],
+            "parameters": [*more, *_wishes()],
+            "responses": responses,
+        }
+
+    job = {"200": _job_answer("How far it is")}
+    created = {"201": _job_answer("It is made"), "200": _job_answer("It was made before")}
+    photos: Schema = {each.media_type: {} for each in FORMATS.values()}
+    text: Schema = {STREAM: {"schema": {"type": "string"}}}
+    listed: Schema = {JSON: {"schema": schemas.ref("Jobs")}}
+    wrong = _JOB | {"not_acceptable"}
+    return {
+        "/v1/jobs": {
+            "get": call(
+                "listJobs",
+                "The caller's jobs, the newest first",
+                _responses(listed, (_JOB - {"not_found"}) | {"bad_value"}),
+                start,
+                count,
+            )
+        },
+        "/v1/jobs/{id}": {
+            "put": call("putJob", "Make a job", created | _problems(_NEW_JOB), name)
+            | {
+                "description": "The same request makes one job, however often it is sent; another"
+                " one with the same id is refused. docs/jobs.md says more.",
+                "requestBody": _body(
+                    JOB,
+                    one={"source": hopper, "target": collins},
+                    several={"source": hopper, "target": [collins, hopper], "format": "webp"},
+                ),
+            },
+            "get": call("job", "How far a job is", job | _problems(_JOB), name),
+            "delete": call(
+                "endJob",
+                "Cancel a job, or delete the results of one that has ended",
+                job | _problems(_JOB),
+                name,
+            ),
+        },
+        "/v1/jobs/{id}/events": {
+            "get": call(
+                "jobEvents",
+                "How far a job is, with every change (server-sent events)",
+                _responses(text, wrong),
+                name,
+                last,
+            )
+        },
+        "/v1/jobs/{id}/results/{place}": {
+            "get": call("jobResult", "A result", _responses(photos, wrong), name, place)
+        },
+    }
+
+
+def _job_answer(description: str) -> Schema:
+    headers = _every() | {name: _header(name) for name in _LIMITS}
+    content = {JSON: {"schema": schemas.ref("Job")}}
+    return {"description": description, "headers": headers, "content": content}
+
+
+def _in(where: str, name: str, about: str, schema: Schema) -> Schema:
+    """A parameter."""
+    required = {"required": True} if where == "path" else {}
+    return {"name": name, "in": where, "description": about, "schema": schema, **required}
 
 
 def _events() -> Schema:

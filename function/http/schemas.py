@@ -8,8 +8,9 @@ from __future__ import annotations
 from typing import Any
 
 from function.caution import Caution
+from function.jobs.job import Call, State
 from function.problems import KINDS
-from function.runtime.slot import State
+from function.runtime import slot
 from warmup.phase import Phase
 
 Schema = dict[str, Any]
@@ -101,6 +102,16 @@ def components() -> Schema:
             granted=_integer("How many granted tokens the subject has."),
             repeated={"type": "boolean", "description": "Whether it had been made before."},
         ),
+        "Job": _job(position=_position(), eta_s=_eta()),
+        "Jobs": _object(
+            jobs=_list(_job()),
+            next=_or_null(_integer("The `start` of those that follow, if there are any.")),
+        ),
+        "JobState": {
+            "description": "\n".join(f"- `{each}`: {each.meaning}" for each in State),
+            "type": "string",
+            "enum": [str(each) for each in State],
+        },
         "Phase": {"type": "string", "enum": [str(phase) for phase in Phase]},
         "Alive": _object(
             status={"enum": ["alive", "stuck"]},
@@ -118,7 +129,7 @@ def components() -> Schema:
                 "description": "How far each model is.",
                 "type": "object",
                 "additionalProperties": _object(
-                    state={"type": "string", "enum": [str(state) for state in State]},
+                    state={"type": "string", "enum": [str(state) for state in slot.State]},
                     provider=_or_null(_string("What really executes it.")),
                     variant=_or_null(_string("The variant that stands in for the full model.")),
                     passed_over=_list(
@@ -173,6 +184,54 @@ def components() -> Schema:
             "additionalProperties": True,
         },
     }
+
+
+def _job(**more: Schema) -> Schema:
+    """A job; a list of them leaves out what each has to be asked for."""
+    photo = {
+        "uri": _string("Where it is."),
+        "media_type": _string(),
+        "bytes": _integer(),
+        "width": _integer(),
+        "height": _integer(),
+        "faces": _integer("How many were swapped."),
+        "warnings": _list(ref("Warning")),
+    }
+    problem = {name: _string() for name in ("code", "title", "detail", "hint")}
+    call = {
+        "state": {"type": "string", "enum": [str(each) for each in Call]},
+        "tries": _integer(),
+        "note": _or_null(_string("Why it has not worked so far.")),
+    }
+    return _object(
+        id=_string(),
+        state=ref("JobState"),
+        lane=_string(),
+        created=_string("When it was made (RFC 3339)."),
+        changed=_string("When it last changed."),
+        expires=_string("When it will be forgotten."),
+        version=_integer("Grows with every change."),
+        progress=_object(done=_integer("Targets, well or badly."), total=_integer()),
+        items=_list(
+            _object(
+                state=ref("JobState"),
+                result=_or_null(_object(**photo)),
+                problem=_or_null(_object(**problem)),
+            )
+        ),
+        callback=_or_null(_object(**call)),
+        tokens=_integer("What it costs."),
+        request_id=_string("Of the request that made it."),
+        **more,
+    )
+
+
+def _position() -> Schema:
+    return _or_null(_integer("How many jobs come before it; null when it does not wait."))
+
+
+def _eta() -> Schema:
+    return _or_null(_number("Seconds until it is done, as far as this replica can tell."))
 
 
 def ref(name: str) -> Schema:

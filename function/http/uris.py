@@ -10,6 +10,8 @@ from function.problems import Problem
 from function.storage import names
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from function.storage.place import Take
     from function.storage.storage import Storage
 
@@ -71,15 +73,28 @@ class Uris:
         scheme, colon, _ = uri[:_MAX_SCHEME].partition(":")
         if not colon or not scheme.isascii() or not scheme.replace("+", "").isalnum():
             raise Problem("bad_value", "This is not a URI.")
-        if scheme.lower() != "gs" or "*" in self.buckets:
+        if scheme.lower() == "gs":
+            check_bucket(uri, self.buckets, "EMBER_URI_BUCKETS")
+
+
+def check_bucket(uri: str, buckets: Collection[str], setting: str) -> None:
+    """See that a gs:// URI is one that requests may name.
+
+    Args:
+        uri: the URI.
+        buckets: what they may name, as buckets or beginnings of `bucket/name`; "*" is all.
+        setting: what says so.
+
+    Raises:
+        Problem: `object_forbidden`, `bad_value`.
+    """
+    bucket, name, _ = names.parse(uri)
+    for each in buckets:
+        allowed, slash, prefix = each.partition("/")
+        if each == "*" or (bucket == allowed and (not slash or name.startswith(prefix))):
             return
-        bucket, name, _ = names.parse(uri)
-        for each in self.buckets:
-            allowed, slash, prefix = each.partition("/")
-            if bucket == allowed and (not slash or name.startswith(prefix)):
-                return
-        raise Problem(
-            "object_forbidden",
-            f"gs:// URIs may not name that in the bucket {bucket}.",
-            setting="EMBER_URI_BUCKETS",
-        )
+    raise Problem(
+        "object_forbidden",
+        f"gs:// URIs may not name that in the bucket {bucket}.",
+        setting=setting,
+    )

@@ -1,5 +1,7 @@
 /** The replica over HTTP: where it is in its life, and calls that wait for it and fail in words. */
 
+import { credentials } from "./key.js";
+
 const WARMING = new Set(["starting", "fetching", "loading", "warming"]);
 const LEAVING = new Set(["draining", "failed"]);
 const OFTEN_MS = 1000;
@@ -55,19 +57,20 @@ export class Replica extends EventTarget {
 }
 
 /**
- * POST a form and read the JSON answer. A replica that is not ready yet is waited for.
+ * Send a form and read the JSON answer. A replica that is not ready yet is waited for.
  * @param {string} path
  * @param {FormData} form
  * @param {Replica} replica
  * @param {AbortSignal} signal
+ * @param {string} method
  * @returns {Promise<Object>} the answer, with `wall_ms` as measured here
  * @throws {Problem} for every failure; when `signal` aborts, its reason
  */
-export async function post(path, form, replica, signal) {
+export async function post(path, form, replica, signal, method = "POST") {
   for (;;) {
     await replica.warm(signal);
     const began = performance.now();
-    const { response, body } = await exchange(path, form, signal);
+    const { response, body } = await exchange(method, path, { body: form, signal });
     if (response.ok) return { ...body, wall_ms: performance.now() - began };
     await replica.check();
     if (body.code !== "not_ready" || replica.leaving) throw new Problem(body);
@@ -75,14 +78,34 @@ export async function post(path, form, replica, signal) {
   }
 }
 
-async function exchange(path, form, signal) {
+/**
+ * Ask for something that has no body, and read the JSON answer.
+ * @param {string} method
+ * @param {string} path
+ * @returns {Promise<Object>}
+ * @throws {Problem} for every failure
+ */
+export async function ask(method, path) {
+  const { response, body } = await exchange(method, path, {});
+  if (response.ok) return body;
+  throw new Problem(body);
+}
+
+/** A photo that the server keeps. @param {string} path @returns {Promise<Blob>} */
+export async function photo(path) {
+  const response = await fetch(path, { headers: credentials() });
+  if (!response.ok) throw new Problem(await response.json());
+  return response.blob();
+}
+
+async function exchange(method, path, options) {
   let response;
   try {
-    const headers = { Accept: "application/json" };
-    response = await fetch(path, { method: "POST", body: form, headers, signal });
+    const headers = { Accept: "application/json", ...credentials() };
+    response = await fetch(path, { method, headers, ...options });
     return { response, body: await response.json() };
   } catch (error) {
-    if (signal.aborted) throw signal.reason;
+    if (options.signal?.aborted) throw options.signal.reason;
     if (response && error instanceof SyntaxError) {
       throw new Problem({
         title: "The answer cannot be understood",

@@ -2,6 +2,8 @@
 
 import { Problem, Replica, post } from "./api.js";
 import { element, say } from "./dom.js";
+import { add } from "./jobs.js";
+import { ask, keys } from "./key.js";
 import { show } from "./result.js";
 import { doing, time } from "./words.js";
 import { Zone } from "./zone.js";
@@ -26,6 +28,7 @@ for (const zone of zones) {
   });
 }
 replica.addEventListener("change", refresh);
+keys.addEventListener("change", () => zones.flatMap((zone) => zone.photos).forEach((photo) => photo.again()));
 document.addEventListener("visibilitychange", () => document.hidden || replica.check());
 swap.onclick = () => blocked() || run();
 cancel.onclick = () => running.abort();
@@ -86,9 +89,15 @@ async function run() {
   refresh();
   let [ended, problem] = ["Cancelled.", null];
   try {
-    const answer = await post("/v1/swap", form, replica, mine.signal);
-    await show(answer, photo.file);
-    ended = `Done in ${time(answer.wall_ms)}.`;
+    if (get("later").checked) {
+      const path = `/v1/jobs/${id()}`;
+      add(await post(path, form, replica, mine.signal, "PUT"), photo.file.name);
+      ended = "It is a job now.";
+    } else {
+      const answer = await post("/v1/swap", form, replica, mine.signal);
+      await show(answer, photo.file);
+      ended = `Done in ${time(answer.wall_ms)}.`;
+    }
   } catch (error) {
     if (!mine.signal.aborted) [ended, problem] = ["The swap failed.", error];
   }
@@ -97,7 +106,13 @@ async function run() {
   outcome = ended;
   refresh();
   report(problem);
-  if (problem) alert.focus();
+  if (problem && problem.code !== "unauthenticated") alert.focus();
+}
+
+/** An id that nobody guesses; `randomUUID` is not there on plain http. */
+function id() {
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
 /** Show a problem, or clear the last one. */
@@ -107,6 +122,7 @@ function report(problem) {
   alert.hidden = problem === null;
   if (problem === null) return;
   if (!(problem instanceof Problem)) console.error(problem);
+  if (problem.code === "unauthenticated") ask();
   const { title = "The page has failed", detail, hint, request_id: id } = problem;
   alert.replaceChildren(
     element("strong", {}, title),

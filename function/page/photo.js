@@ -12,6 +12,7 @@ export class Photo extends EventTarget {
   #abort = new AbortController();
   #frame = element("div", { className: "frame" });
   #marks = [];
+  #replica;
   #url;
 
   /**
@@ -32,7 +33,17 @@ export class Photo extends EventTarget {
     remove.ariaLabel = `Remove ${file.name}`;
     remove.onclick = () => this.remove();
     this.element = element("div", { className: "photo" }, this.#frame, remove);
-    this.#look(replica);
+    this.#replica = replica;
+    this.#look();
+  }
+
+  /** Look again for faces, where that has failed. */
+  again() {
+    if (!this.problem) return;
+    this.problem = null;
+    this.element.classList.remove("broken");
+    this.#look();
+    this.dispatchEvent(new Event("change"));
   }
 
   /** The indices of the selected faces. @returns {number[]} */
@@ -55,11 +66,11 @@ export class Photo extends EventTarget {
     this.dispatchEvent(new Event("remove"));
   }
 
-  async #look(replica) {
+  async #look() {
     const form = new FormData();
     form.append("image", this.file);
     try {
-      const answer = await post("/v1/faces", form, replica, this.#abort.signal);
+      const answer = await post("/v1/faces", form, this.#replica, this.#abort.signal);
       this.#shape(answer.width, answer.height);
       this.#mark(answer);
       this.faces = answer.faces;

@@ -1,7 +1,7 @@
 /** The result: before and after under a divider, likeness, warnings, times, download. */
 
 import { element } from "./dom.js";
-import { time, warning } from "./words.js";
+import { nameFor, time, warning } from "./words.js";
 
 const section = document.getElementById("result");
 const find = (selector) => section.querySelector(selector);
@@ -54,11 +54,6 @@ function divide(percent) {
 function follow(event) {
   const { left, width } = compare.getBoundingClientRect();
   if (!divider.disabled) divide((100 * (event.clientX - left)) / width);
-}
-
-function nameFor(name, type) {
-  const extension = type.replace("image/", "").replace("jpeg", "jpg");
-  return `${name.replace(/\.[^.]*$/, "") || "photo"}-ember.${extension}`;
 }
 
 function likeness({ index, box, identity }, pictures) {

@@ -21,6 +21,29 @@ const PHASES = {
   warming: "warming up…",
 };
 
+const JOBS = {
+  running: "Working…",
+  succeeded: "Done.",
+  partly: "Done in part.",
+  cancelled: "Cancelled.",
+  deleted: "Deleted.",
+};
+
+/** How far a job is. @param {Object} job @returns {string} a sentence */
+export function job({ state, position, eta_s: eta, items }) {
+  const soon = eta ? `, about ${Math.ceil(eta)}\u00a0s` : "";
+  if (state === "queued") return position ? `Waiting behind ${position}${soon}.` : `Next${soon}.`;
+  const problem = items.find((item) => item.problem)?.problem;
+  if (state === "failed") return problem?.detail ?? "Failed.";
+  return JOBS[state] ?? state;
+}
+
+/** What a result is saved as. @param {string} name of the photo @param {string} type */
+export function nameFor(name, type) {
+  const extension = type.replace("image/", "").replace("jpeg", "jpg");
+  return `${name.replace(/\.[^.]*$/, "") || "photo"}-ember.${extension}`;
+}
+
 /** @param {string} code @returns {string} a sentence */
 export const warning = (code) => WARNINGS[code] ?? code;
 

@@ -2,7 +2,8 @@
 
 It has no thread of its own. A caller that finds a free run executes at once what waits, in its own
 thread, so that a lone request pays for no hop. While all runs are busy, callers wait, and whoever
-ends gives the run to the first of them: the batch has filled meanwhile. See docs/batching.md.
+ends calls the first of them: the batch has filled meanwhile. On a CPU a batch needs a permit as any
+other step does. See docs/batching.md.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 from weakref import WeakMethod
 
@@ -45,7 +47,6 @@ class _Member:
     Attributes:
         inputs: an array for each input of the model.
         wake: notified when the member is settled or called, or is to see when a batch is due.
-        called: whether its thread was given a run, and has to choose a batch for it.
         results: the outputs by the first of the rows that they are for.
         missing: how many rows have no outputs yet.
         error: why there will be none.
@@ -53,7 +54,6 @@ class _Member:
 
     def __init__(self, inputs: tuple[Rows, ...], lock: threading.Lock) -> None:
         self.inputs, self.wake = inputs, threading.Condition(lock)
-        self.called = False
         self.results: dict[int, list[Rows]] = {}
         self.missing = len(inputs[0])
         self.error: BaseException | None = None
@@ -107,13 +107,13 @@ class Batcher:
         self._limit = self._buckets.largest
         self._memory, self._comeback = headroom.reader(engine.provider), Comeback()
         self._window, self._clock = window, clock
-        self._shares_cpus = engine.provider == PROVIDERS["cpu"] and runs is not None
-        if self._shares_cpus and self._window:
+        self._on_cpu = engine.provider == PROVIDERS["cpu"]
+        if self._on_cpu and runs is not None and window:
             gate.on_spare.append(WeakMethod(self._wake))  # a variant's batcher may go
         self._lock = threading.Lock()
         self._queue: Queue[_Member] = Queue()
         self._busy = 0
-        self._called = False  # whether somebody was given a run and has not chosen its batch yet
+        self._called: _Member | None = None  # who is to run the next batch, and has not begun
 
     @property
     def provider(self) -> str:
@@ -142,10 +142,11 @@ class Batcher:
         ticket = Ticket(member, whose(), len(inputs[0]), tuple(each.shape[1:] for each in inputs))
         if self._runs is None:
             self._alone(ticket)
-        else:
-            # On the CPU as well, or else nobody could come to the batch before it is over.
+        elif self._on_cpu:
+            self._together(ticket, self._gate.lent)
+        else:  # a device computes, so that the permit is for others even while a batch runs
             with self._gate.lent():
-                self._together(ticket)
+                self._together(ticket, nullcontext)
         return member.outputs()
 
     def _alone(self, ticket: Ticket[_Member]) -> None:
@@ -160,29 +161,39 @@ class Batcher:
             self._attempt([Part(ticket, start, stop)])
             start = stop
 
-    def _together(self, ticket: Ticket[_Member]) -> None:
-        """Run a member with others, or have others run it."""
+    def _together(
+        self, ticket: Ticket[_Member], waiting: Callable[[], AbstractContextManager[None]]
+    ) -> None:
+        """Run a member with others, or have others run it.
+
+        Args:
+            ticket: of the member.
+            waiting: its body waits, and needs no permit; afterwards the thread may compute.
+        """
         member = ticket.item
         with self._lock:
             self._queue.put(ticket, self._clock())
-            self._offer(member)
-            parts = self._choose(member) if member.called else []
-        self._lead(parts)
-        while self._wait(member):
-            with self._lock:
-                parts = self._choose(member)
+            parts = self._choose() if self._until_due(coming=True) == 0.0 else []
+        try:
             self._lead(parts)
+            while not member.settled:
+                with waiting():
+                    self._wait(member)
+                with self._lock:
+                    parts = self._answer(ticket)
+                self._lead(parts)
+        finally:
+            with self._lock:
+                self._queue.discard(ticket)
+                self._answer(ticket)  # it may have been called while it ran a part of itself
 
-    def _wait(self, member: _Member) -> bool:
-        """Wait until a member is called, which gives True, or settled."""
+    def _wait(self, member: _Member) -> None:
+        """Wait until a member is called or settled."""
         with self._lock:
-            while not member.called:
-                if member.settled:
-                    return False
+            while not member.settled and self._called is not member:
                 self._call()
-                if not member.settled and not member.called:
+                if not member.settled and self._called is not member:
                     member.wake.wait(self._until_due())
-            return True
 
     def _wake(self) -> None:
         """See whether a batch is due, as a CPU is free."""
@@ -191,64 +202,82 @@ class Batcher:
                 self._call()
 
     def _lead(self, parts: list[_Part]) -> None:
-        """Execute a batch with the run that was given for it, and pass the run on."""
+        """Execute a batch that was chosen, and call who is next."""
         if parts:
             try:
                 self._attempt(parts)
             finally:
                 with self._lock:
-                    self._end_run()
+                    self._busy -= 1
+                    self._call()
 
     # What follows, up to the next such line, needs the lock.
 
-    def _due(self) -> float:
+    def _due(self, *, coming: bool) -> float:
         """When the next batch should start; an idle device waits for nothing.
 
-        The CPUs are not idle while all permits are taken, whatever they are taken for: a batch
-        that waits then holds nobody up, and what it saves is for all.
+        CPUs are idle when no thread computes that could still come to the batch. While all permits
+        are taken and wanted, a batch that waits holds nobody up, and what it saves is for all.
+
+        Args:
+            coming: whether the caller comes, and would lend its permit to wait.
         """
-        size, window = self.cap, self._window
-        if self._shares_cpus and window and self.cost.known and not self._gate.spare:
-            window = self.cost.base * (size - 1)  # what a full batch saves
+        size, window, base = self.cap, self._window, self.cost.base
+        if self._on_cpu:
+            lends = coming and self._gate.mine
+            others = self._gate.taken - self._busy - lends
+            spare = self._gate.spare or (lends and not self._gate.wanted)
+            if not window or (spare and others <= 0):
+                return 0.0
+            if not spare and self.cost.sloped:
+                base = window = base * (size - 1)  # what a full batch saves
         elif not self._busy:
             return 0.0
-        elif self.cost.known:  # two batches in one save the base of one: waiting is worth no more
-            window = min(window, self.cost.base)
+        if self.cost.sloped:  # two batches in one save the base of one: waiting is worth no more
+            window = min(window, base)
         return self._queue.due(room=size, window=window, cost=self.cost.seconds(size))
 
-    def _until_due(self) -> float | None:
-        """For how long a thread may sleep; None if it will be woken."""
-        if self._called or self._busy == self._runs or not len(self._queue):
-            return None
-        return max(0.0, self._due() - self._clock())
+    def _until_due(self, *, coming: bool = False) -> float | None:
+        """For how long a thread may sleep; None if it will be woken.
 
-    def _offer(self, member: _Member) -> None:
-        """Give a run to the thread of a member, if one is free and a batch is due.
-
-        One at a time: the next one is given when the first has chosen, so that nobody is called for
-        rows that another will take.
+        Who is coming is at work already, and so need not care whether somebody else was called.
         """
-        if self._until_due() == 0.0:
-            self._busy += 1
-            self._called = member.called = True
+        called = self._called is not None and not coming
+        if called or self._busy == self._runs or not len(self._queue):
+            return None
+        return max(0.0, self._due(coming=coming) - self._clock())
 
     def _call(self) -> None:
-        """Offer a run to the first who waits; its thread wakes, if only to see when one is due."""
+        """Have the first who waits run the next batch, if it is due, or else see when it is.
+
+        One at a time, so that nobody is called for rows that another will take.
+        """
         self._drop(self._queue.purge(self._clock()))
         head = self._queue.head()
-        if head and self._until_due() is not None:
-            self._offer(head.item)
+        until = self._until_due()
+        if head and until is not None:
+            if until == 0.0:
+                self._called = head.item
             head.item.wake.notify()
 
-    def _choose(self, member: _Member) -> list[_Part]:
-        """The batch for a run that a member was given; without one, the run is free again."""
-        member.called = self._called = False
+    def _answer(self, ticket: Ticket[_Member]) -> list[_Part]:
+        """The batch for a member that may have been called, as far as it is still needed."""
+        if self._called is not ticket.item:
+            return []
+        self._called = None
+        if ticket.left and self._busy != self._runs:
+            return self._choose()
+        self._call()
+        return []
+
+    def _choose(self) -> list[_Part]:
+        """The batch that the calling thread is to run; there are none where all have gone."""
         now = self._clock()
         self._drop(self._queue.purge(now))
         head = self._queue.head()
         if head is None:
-            self._busy -= 1
             return []
+        self._busy += 1
         self._come_back(now)
         buckets = self._buckets.up_to(self._limit)
         slack = head.turn.deadline - now
@@ -263,11 +292,6 @@ class Batcher:
         """Allow one size more, if memory has become clearly more since it was too little."""
         if self._comeback.asks(now) and self._comeback.allows(now, self._memory()):
             self._limit = self._buckets.above(self.cap)
-
-    def _end_run(self) -> None:
-        """Give a run back, and to whoever is next."""
-        self._busy -= 1
-        self._call()
 
     def _drop(self, void: list[Ticket[_Member]]) -> None:
         """Turn members away that nobody waits for."""

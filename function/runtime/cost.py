@@ -28,6 +28,11 @@ class Cost:
         """Whether anything was observed yet."""
         return self._weight > 0
 
+    @property
+    def sloped(self) -> bool:
+        """Whether batches of different sizes have shown what of it is the base."""
+        return self._sloped
+
     def seconds(self, rows: int) -> float:
         """How long a batch of so many rows takes; 0 when nothing is known."""
         return self.base + self.slope * rows

@@ -99,7 +99,7 @@ class Gate:
         self._free = permits
         self._lock = threading.Lock()
         self._queue: Queue[_Waiter | Job] = Queue()
-        self._mine = threading.local()
+        self._own = threading.local()
 
     def post(self, job: Job) -> None:
         """Have a job done, for whom the caller works, as soon as there is a permit for it."""
@@ -115,10 +115,10 @@ class Gate:
         """
         following: Job | None = job
         while following:
-            self._mine.permit = True
+            self._own.permit = True
             with self.watch.job():
                 tell = following.run()
-            following = self._following() if self._has else None
+            following = self._following() if self.mine else None
             tell()  # when the permit is another's already
 
     @contextmanager
@@ -133,7 +133,7 @@ class Gate:
             with self.watch.job():
                 yield
         finally:
-            if self._has:
+            if self.mine:
                 self._give()
 
     @contextmanager
@@ -143,7 +143,7 @@ class Gate:
         Raises:
             Problem: after the body, nobody waits for the work any more; the permit stays away.
         """
-        if not self._has:
+        if not self.mine:
             yield
             return
         with self.watch.paused():
@@ -164,20 +164,33 @@ class Gate:
             with self.lent():
                 pass
 
+    # Glances without the lock, which may be late.
+
     @property
     def spare(self) -> bool:
-        """Whether a permit is free; a glance without the lock."""
+        """Whether a permit is free."""
         return self._free > 0
+
+    @property
+    def taken(self) -> int:
+        """How many permits are not free."""
+        return self.permits - self._free
+
+    @property
+    def wanted(self) -> bool:
+        """Whether somebody waits for a permit."""
+        return len(self._queue) > 0
+
+    @property
+    def mine(self) -> bool:
+        """Whether the calling thread has a permit."""
+        return getattr(self._own, "permit", False)
 
     def close(self) -> None:
         """Turn away all who wait."""
         with self._lock:
             for ticket in self._queue.clear():
                 ticket.item.drop()
-
-    @property
-    def _has(self) -> bool:
-        return getattr(self._mine, "permit", False)
 
     def _take(self) -> None:
         """Wait for a permit."""
@@ -188,17 +201,17 @@ class Gate:
                 raise abandoned()
             if self._free and not len(self._queue):
                 self._free -= 1
-                self._mine.permit = True
+                self._own.permit = True
                 return
             self._queue.put(Ticket(waiter, mine), now)
         waiter.event.wait()
         if not waiter.granted:
             raise abandoned()
-        self._mine.permit = True
+        self._own.permit = True
 
     def _give(self) -> None:
         """Give the permit of this thread to whoever is next."""
-        self._mine.permit = False
+        self._own.permit = False
         with self._lock:
             self._free += 1
             self._pass_on()
@@ -206,7 +219,7 @@ class Gate:
 
     def _following(self) -> Job | None:
         """The job that this thread does next with its permit; None if others are to have that."""
-        self._mine.permit = False
+        self._own.permit = False
         with self._lock:
             self._free += 1
             following = self._next()

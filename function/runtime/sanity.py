@@ -58,11 +58,11 @@ def known(name: str, engine: Engine, golden: Golden) -> None:
         raise WrongResultError(
             f"{name}: golden check: expected an output of shape {right.shape}, got {found.shape}"
         )
-    alike = cosine(found, right)
-    if not alike >= golden.min_cosine:
+    likeness = cosine(found, right)
+    if not likeness >= golden.min_cosine:
         raise WrongResultError(
             f"{name}: golden check: expected an output that is like the right one to"
-            f" {golden.min_cosine:g} (cosine) at least, got {alike:.4f}"
+            f" {golden.min_cosine:g} (cosine) at least, got {likeness:.4f}"
         )
 
 

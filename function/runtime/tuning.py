@@ -4,6 +4,10 @@ One thread for each inference and several at once is nearly always best; but a m
 do not fit into the caches may do better with one large batch on all CPUs, and the best size differs
 from machine to machine. So it is measured, shortly, once for each model and kind of machine: what
 was found is kept in the store. Only a model that takes batches gives anything to choose.
+
+While a replica starts, other models load on the same CPUs. So what decides is how long the threads
+have computed, whoever computed beside them; only where all CPUs for one batch seem to win, the
+clock has to agree.
 """
 
 from __future__ import annotations
@@ -30,8 +34,9 @@ if TYPE_CHECKING:
 
     from function.runtime.engine import Engine
 
-_FORMAT = 2
-_BUDGET_S, _BUDGET_RUNS = 0.2, 20  # for everything: so long, or as long as so many first runs
+_FORMAT = 3
+_BUDGET_S, _BUDGET_RUNS = 0.2, 20  # of computing: so long, or as long as so many first runs
+_PATIENCE = 3  # budgets that may pass on the clock, as others compute as well
 _ROUNDS = 2, 3  # of each choice, at least and at most; the fastest counts
 _GAIN = 1.05  # what a larger size has to bring, as everyone in a batch waits for all of it
 _WORSE = 0.9  # a rate this much below the best one so far is past the peak
@@ -92,6 +97,7 @@ def measure(
     *,
     cpus: int,
     clock: Callable[[], float] = time.perf_counter,
+    busy: Callable[[], float] = time.thread_time,
 ) -> tuple[Plan, Engine]:
     """Find the best plan by running batches of zeros.
 
@@ -102,56 +108,63 @@ def measure(
         sizes: that a batch may have, rising.
         cpus: how many there are.
         clock: seconds.
+        busy: seconds that the calling thread has computed.
 
     Returns:
         The plan, and the engine that it needs.
     """
-    trial = _Trial(items, clock)
+    trial = _Trial(items, clock, busy)
     trial.start(engine)
     rate, size = trial.best(engine, cpus, sizes)
     best, chosen = Plan(1, cpus, size), engine
     if cpus > 1 and not trial.over:
         other = wide()
-        wide_rate, size = trial.best(other, 1, [each for each in sizes if each >= size])
-        if wide_rate > rate * _BETTER:
-            best, chosen = Plan(cpus, 1, size), other
+        wide_rate, wide_size = trial.best(other, 1, [each for each in sizes if each >= size])
+        wider = Plan(cpus, 1, wide_size)
+        if wide_rate > rate * _BETTER and trial.gain((other, wider), (engine, best)) > _BETTER:
+            best, chosen = wider, other
     return best, chosen
 
 
 class _Trial:
-    """Runs batches of zeros against the clock.
+    """Runs batches of zeros.
 
     Args:
         items: the shape of one item, for each input.
         clock: seconds.
+        busy: seconds that the calling thread has computed.
     """
 
-    def __init__(self, items: Sequence[tuple[int, ...]], clock: Callable[[], float]) -> None:
-        self._items, self._clock = items, clock
-        self._end = self._budget = 0.0
+    def __init__(
+        self,
+        items: Sequence[tuple[int, ...]],
+        clock: Callable[[], float],
+        busy: Callable[[], float],
+    ) -> None:
+        self._items, self._clock, self._busy = items, clock, busy
+        self._budget = self._spent = self._end = 0.0
 
     @property
     def over(self) -> bool:
         """Whether the time is up."""
-        return self._clock() >= self._end
+        return self._spent >= self._budget or self._clock() >= self._end
 
     def start(self, engine: Engine) -> None:
         """Run one item, for the first time and so not to be counted; the time runs from now."""
-        took = self._round(engine, 1, 1)
-        self._budget = max(_BUDGET_S, _BUDGET_RUNS * took)
-        self._end = self._clock() + self._budget
+        self._budget = max(_BUDGET_S, _BUDGET_RUNS * self._round(engine, 1, 1))
+        self._spent, self._end = 0.0, self._clock() + _PATIENCE * self._budget
 
     def best(self, engine: Engine, runs: int, sizes: Sequence[int]) -> tuple[float, int]:
-        """The most items in a second, and the size of the batches that gives it.
+        """The most items in a second of computing, and the size of the batches that gives it.
 
         Sizes are tried until one is clearly worse than a smaller one.
         """
         best = 0.0, sizes[0]
         for size in sizes:
-            fastest, spent = math.inf, 0.0
+            fastest, before = math.inf, self._spent
             for number in range(1, _ROUNDS[1] + 1):
-                took = self._round(engine, runs, size)
-                fastest, spent = min(fastest, took), spent + took
+                fastest = min(fastest, self._round(engine, runs, size))
+                spent = self._spent - before
                 if number >= _ROUNDS[0] and spent > self._budget / (2 * len(sizes)):
                     break
             rate = size * runs / fastest
@@ -161,10 +174,27 @@ class _Trial:
                 break
         return best
 
+    def gain(self, one: tuple[Engine, Plan], other: tuple[Engine, Plan]) -> float:
+        """How many times as many items one way gives on the clock as another; by turns."""
+        rates = [0.0, 0.0]
+        for _ in range(_ROUNDS[0]):
+            for way, (engine, plan) in enumerate((one, other)):
+                began = self._clock()
+                self._round(engine, plan.runs, plan.size)
+                rate = plan.runs * plan.size / (self._clock() - began)
+                rates[way] = max(rates[way], rate)
+        return rates[0] / rates[1]
+
     def _round(self, engine: Engine, runs: int, size: int) -> float:
-        """Seconds for some batches at once."""
+        """For how many seconds the slowest thread computes when some batches run at once."""
         inputs = [np.zeros((size, *item), np.float32) for item in self._items]
-        began = self._clock()
+
+        def run(_: int) -> float:
+            began = self._busy()
+            engine.run(*inputs)
+            return self._busy() - began
+
         with ThreadPoolExecutor(runs) as pool:
-            list(pool.map(lambda _: engine.run(*inputs), range(runs)))
-        return self._clock() - began
+            took = max(pool.map(run, range(runs)))
+        self._spent += took
+        return took

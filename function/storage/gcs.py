@@ -12,7 +12,15 @@ from typing import TYPE_CHECKING, TypeVar
 
 from function.problems import Problem
 from function.storage import names
-from function.storage.place import ChangedError, Facts, Object, forbidden, not_found, too_large
+from function.storage.place import (
+    ChangedError,
+    Facts,
+    Object,
+    forbidden,
+    missing_is_fine,
+    not_found,
+    too_large,
+)
 from warmup.fetch.gcs import Cloud, translating
 from warmup.fetch.source import RefusedError, TransientError
 from warmup.fetch.thread import in_thread
@@ -88,6 +96,11 @@ class Gcs:
             return None if blob.generation is None else int(blob.generation)
 
         return await self._do(upload)
+
+    async def delete(self, uri: str) -> None:
+        """See `Place`."""
+        with missing_is_fine():
+            await self._do(lambda: self._blob(uri).delete(timeout=self._silence_s, retry=None))
 
     async def close(self) -> None:
         """See `Place`."""

@@ -72,6 +72,10 @@ class Inline:
         """Refuse."""
         raise forbidden("Nothing can be written to a data: URI.")
 
+    async def delete(self, uri: str) -> None:  # noqa: ARG002
+        """Refuse."""
+        raise forbidden("Nothing can be deleted at a data: URI.")
+
     async def close(self) -> None:
         """See `Place`."""
 

@@ -17,7 +17,15 @@ from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
 from function.problems import Problem
-from function.storage.place import ChangedError, Facts, Object, forbidden, not_found, too_large
+from function.storage.place import (
+    ChangedError,
+    Facts,
+    Object,
+    forbidden,
+    missing_is_fine,
+    not_found,
+    too_large,
+)
 from warmup.fetch.source import TransientError
 from warmup.fetch.thread import in_thread
 
@@ -79,6 +87,16 @@ class Local:
     ) -> int | None:
         """See `Place`; folders that are missing are made."""
         return await in_thread(lambda: self._write(uri, data, if_generation_match))
+
+    async def delete(self, uri: str) -> None:
+        """See `Place`."""
+
+        def remove() -> None:
+            with self._folder(uri) as (folder, name):
+                os.unlink(name, dir_fd=folder)
+
+        with missing_is_fine():
+            await in_thread(remove)
 
     async def close(self) -> None:
         """See `Place`."""

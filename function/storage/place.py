@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from function.problems import Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     Take = Callable[[int], None]
     """Takes room for so many more bytes, or raises."""
@@ -88,6 +89,10 @@ class Place(Protocol):
         """
         ...
 
+    async def delete(self, uri: str) -> None:
+        """Delete an object; there may be none."""
+        ...
+
     async def close(self) -> None:
         """Close what it holds open."""
         ...
@@ -106,6 +111,16 @@ def too_large(limit: int, value: int | None = None) -> Problem:
 def not_found(detail: str = "There is nothing at the URI.") -> Problem:
     """The problem of an object that is not there."""
     return Problem("object_not_found", detail)
+
+
+@contextmanager
+def missing_is_fine() -> Iterator[None]:
+    """Pass over that something is not there."""
+    try:
+        yield
+    except Problem as problem:
+        if problem.code != "object_not_found":
+            raise
 
 
 def forbidden(detail: str) -> Problem:

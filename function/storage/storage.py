@@ -128,6 +128,33 @@ class Storage:
             )
         )
 
+    async def delete(self, uri: str) -> None:
+        """Delete an object; there may be none.
+
+        Raises:
+            Problem: see `Place`; `storage_unavailable`.
+        """
+        place = self._place(uri)
+        await self._patient(lambda: place.delete(uri))
+
+    async def post(self, uri: str, data: bytes, headers: Mapping[str, str]) -> int:
+        """Send something to a web server, once; the status of its answer.
+
+        Raises:
+            Problem: the URI is none, or may not be used.
+            TransientError: there is no answer.
+        """
+        from function.storage.web import Web
+
+        place = self._place(uri)
+        if not isinstance(place, Web):
+            raise Problem("bad_value", "Only https:// URIs can be posted to.")
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                return await place.post(uri, data, headers)
+        except TimeoutError:
+            raise TransientError("it takes too long") from None
+
     async def close(self) -> None:
         """Close all connections."""
         for place in self._places.values():

@@ -24,6 +24,7 @@ from function.storage.place import (
     Facts,
     Object,
     forbidden,
+    missing_is_fine,
     not_found,
     too_large,
 )
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from function.storage.place import Take
 
 _REDIRECTS = {301, 302, 303, 307, 308}
+_FOLLOWED = {"GET", "HEAD"}
 _MOST_REDIRECTS = 5
 _PASSING = {408, 425, 429, 500, 502, 503, 504}
 _REFUSED = {401, 402, 403, 407, 451}
@@ -114,6 +116,22 @@ class Web:
         async with self._answer("PUT", uri, headers=headers, data=data):
             return None
 
+    async def delete(self, uri: str) -> None:
+        """See `Place`."""
+        with missing_is_fine():
+            async with self._answer("DELETE", uri):
+                pass
+
+    async def post(self, uri: str, data: bytes, headers: Mapping[str, str]) -> int:
+        """Send something; the status of the answer, whatever it is.
+
+        Raises:
+            Problem: the URI is none, or may not be used.
+            TransientError: there is no answer.
+        """
+        async with self._answer("POST", uri, headers, data) as response:
+            return response.status
+
     async def close(self) -> None:
         """See `Place`."""
         for session in self._sessions.values():
@@ -123,7 +141,7 @@ class Web:
     async def _answer(
         self, method: str, uri: str, headers: LooseHeaders | None = None, data: bytes | None = None
     ) -> AsyncIterator[aiohttp.ClientResponse]:
-        """The good answer, after redirects where something is read."""
+        """The good answer, after redirects where something is read; to a POST, any answer."""
         url = _url(uri)
         try:
             for _ in range(_MOST_REDIRECTS + 1):
@@ -131,8 +149,9 @@ class Web:
                 async with session.request(
                     method, url, headers=headers, data=data, allow_redirects=False
                 ) as response:
-                    if response.status not in _REDIRECTS or method == "PUT":
-                        _check(response)
+                    if response.status not in _REDIRECTS or method not in _FOLLOWED:
+                        if method != "POST":
+                            _check(response)
                         yield response
                         return
                     url = _next(response)

@@ -17,6 +17,7 @@ from function.engines import Supply
 from function.faces import models
 from function.orders import SwapOrder, Upload
 from function.problems import Problem
+from function.runtime.engine import PROVIDERS
 from function.runtime.observer import Unobserved
 from function.service import Service, sample
 from function.settings import load
@@ -47,11 +48,12 @@ class Counted(Unobserved):
 
 
 class Slow:
-    """A real engine that takes a while for each batch, as a device does."""
+    """A real engine that takes a while for each batch, and no CPU meanwhile, as a device does."""
+
+    provider = PROVIDERS["cuda"]
 
     def __init__(self, engine, wait):
-        self.engine, self.wait = engine, wait
-        self.provider, self.items = engine.provider, engine.items
+        self.engine, self.wait, self.items = engine, wait, engine.items
 
     def run(self, batch):
         self.wait()
@@ -67,10 +69,10 @@ def counted():
 def make(counted):
     made = []
 
-    def make(wait=lambda: None, models_=MODELS, **supply):
+    def make(wait=None, models_=MODELS, **supply):
         def opened(model, **options):
             engine = models.open_engine(model, **options)
-            return Slow(engine, wait) if model.role == "identity" else engine
+            return Slow(engine, wait) if wait and model.role == "identity" else engine
 
         service = Service(
             models_, workers=2, max_pixels=4_000_000, supply=Supply(open=opened, **supply)

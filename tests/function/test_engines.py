@@ -6,6 +6,7 @@ import asyncio
 import threading
 from collections import Counter
 from dataclasses import replace
+from hashlib import sha256
 
 import numpy as np
 import pytest
@@ -20,8 +21,11 @@ from function.runtime.sanity import WrongResultError
 from function.runtime.slot import State
 from function.service import Service, sample
 from function.trace import Trace
+from tests import neural
 from warmup import golden, manifest
 from warmup.failures import ManifestError
+from warmup.file import File
+from warmup.manifest import Model
 
 MODELS = manifest.read(assemble.embedded())
 GOLDEN = golden.read(assemble.embedded())
@@ -307,7 +311,7 @@ async def test_without_a_fetch_there_is_nothing_to_fetch(make):
 
 
 async def test_a_manifest_that_lacks_a_role_is_refused_at_once(make):
-    with pytest.raises(ManifestError, match="needed is one each"):
+    with pytest.raises(ManifestError, match="no model for identity"):
         make(MODELS[:2])
     with pytest.raises(ManifestError, match="unknown family 'other'"):
         make([replace(MODELS[0], family="other"), *MODELS[1:]])
@@ -345,3 +349,23 @@ async def test_loading_is_no_job_but_busy(make, opener):
     assert (service.longest_job_s, service.busy) == (0, True)
     await loading
     assert not service.busy
+
+
+async def test_a_graph_for_one_item_runs_item_by_item_and_the_log_says_so_once(
+    make, tmp_path, caplog
+):
+    path = neural.make(tmp_path / "identity.onnx", "arcface", dynamic=False)
+    content = path.read_bytes()
+    file = File("identity", path.as_uri(), len(content), sha256(content).hexdigest(), path)
+    own = Model("identity", "arcface", file, "MIT")
+    faces = [each for each in MODELS if each.role != "identity"]
+    with caplog.at_level("INFO", "ember.engines"):
+        service = make([*faces, own], expected=None)
+        await service.load()
+    said = [each for each in caplog.records if "made for so many items" in each.message]
+    assert [(each.role, each.items) for each in said] == [("identity", 1)]
+    rows = np.random.default_rng(0).random((3, 3, 112, 112), np.float32)
+    engine = service.engines.slots["identity"]
+    (together,) = engine.run(rows)
+    alone = [engine.run(rows[n : n + 1])[0] for n in range(3)]
+    np.testing.assert_array_equal(together, np.concatenate(alone))

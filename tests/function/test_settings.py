@@ -148,6 +148,8 @@ def test_the_environment_is_read_nowhere_else():
         "cli/config.py",
         "cli/engines.py",
         "cli/faces.py",
+        "cli/jobs.py",
+        "cli/models.py",
         "cli/prefetch.py",
         "cli/price.py",
         "cli/events.py",

@@ -5,6 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tests.image.podman import HARDENED, SLOW
+from tests.keepalive.test_prescale import SCHEDULE
+from tests.kube.server import running
+from tests.kube.service import service
 
 pytestmark = SLOW
 
@@ -27,3 +30,20 @@ def test_nothing_heavy_is_in_it(podman, keepalive, module):
     words = ("--entrypoint=/usr/bin/python3.11", keepalive, "-c", f"import {module}")
     done = podman(*LOCKED_UP, *words, fine=False)
     assert f"No module named '{module}'" in done.stderr
+
+
+def test_it_raises_a_floor(podman, keepalive, tmp_path):
+    """All that the pre-scaler imports is there, time zones too."""
+    text = SCHEDULE.replace("0 8 * * mon-fri", "0 0 * * *").replace("hours = 10", "hours = 24")
+    (tmp_path / "schedule.toml").write_text(text.replace('"UTC"', '"Europe/Berlin"'))
+    with running() as kube:
+        kube.create("services.serving.knative.dev", "ember", service(min_scale=1))
+        kube.config(tmp_path)
+        tmp_path.chmod(0o755)
+        mount = (
+            f"--volume={tmp_path}:/etc/ember:ro",
+            "--env=KUBECONFIG=/etc/ember/admin.kubeconfig",
+        )
+        words = ("prescale", "--schedule=/etc/ember/schedule.toml")
+        done = podman(*LOCKED_UP, *mount, keepalive, *words)
+    assert "ember-00001: the floor changes from 1 to 4" in done.stdout

@@ -8,14 +8,14 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 
 @contextmanager
-def answering(status, body, wait=None, headers=None):
+def answering(status, body, wait=None, headers=None, tls=None):
     """A tiny server that always gives one answer, after `wait` is set."""
-    with serving(lambda _: (status, body), wait, headers) as server:
+    with serving(lambda _: (status, body), wait, headers, tls) as server:
         yield server
 
 
 @contextmanager
-def serving(answer, wait=None, headers=None):
+def serving(answer, wait=None, headers=None, tls=None):
     """A tiny server that asks `answer(path)` for status and body, after `wait` is set.
 
     It keeps what it was asked, in `asked` (paths) and `heads` (headers).
@@ -45,6 +45,9 @@ def serving(answer, wait=None, headers=None):
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         server.asked, server.heads = [], []
+        if tls:
+            server.socket = tls.wrap_socket(server.socket, server_side=True)
+            server.handle_error = lambda *_: None  # who asked does not trust it
         server.url = f"http://127.0.0.1:{server.server_port}"
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()

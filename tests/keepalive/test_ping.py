@@ -3,16 +3,28 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
+import ssl
 import subprocess
 import sys
 import threading
+import time
+from datetime import UTC, datetime, timedelta
+from urllib.request import urlopen
 
 import pytest
+from click.testing import CliRunner
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
 
+from keepalive.cli import commands
 from keepalive.exchange import Unreachable
 from keepalive.ping import Answer, ping, readyz, wait
 from tests.keepalive.answering import LOADING, READY, answering, serving
+from tests.keepalive.recorded import wait_for
 
 
 @pytest.mark.parametrize(
@@ -177,9 +189,10 @@ class TestWaiting:
 class TestCommand:
     """`python -m keepalive ping`, which is also `ember ping`."""
 
-    def run(self, *words):
+    def run(self, *words, env=None):
         return subprocess.run(
             [sys.executable, "-m", "keepalive", "ping", *words],
+            env=env,
             capture_output=True,
             text=True,
             timeout=60,
@@ -248,3 +261,100 @@ class TestCommand:
         assert done.returncode == 69
         assert "timed out" in done.stderr
         assert self.run("--timeout", "0").returncode == 2
+
+    def test_metrics_go_into_a_file(self, tmp_path):
+        file = tmp_path / "ping.prom"
+        with answering(200, READY) as server:
+            assert self.run(server.url, f"--metrics={file}").returncode == 0
+        lines = file.read_text().splitlines()
+        assert 'ember_ping{outcome="well"} 1.0' in lines
+        assert 'ember_ping{outcome="slow"} 0.0' in lines
+        told = dict(line.rsplit(" ", 1) for line in lines if not line.startswith("#"))
+        assert 0 < float(told["ember_ping_ready_seconds"]) < 10
+        assert float(told["ember_ping_time_seconds"]) == pytest.approx(time.time(), abs=60)
+        with answering(503, LOADING) as server:
+            assert self.run(server.url, f"--metrics={file}").returncode == 69
+        lines = file.read_text().splitlines()
+        assert 'ember_ping{outcome="unavailable"} 1.0' in lines
+        assert not any("well_time" in line for line in lines)
+
+    def test_metrics_that_cannot_be_told_are_a_failure(self, tmp_path, free_port):
+        with answering(200, READY) as server:
+            done = self.run(server.url, f"--metrics={tmp_path}/none/ping.prom")
+            assert done.returncode == 74
+            assert "cannot be written to" in done.stderr
+            done = self.run(server.url, f"--push=http://127.0.0.1:{free_port}")
+            assert done.returncode == 74
+            assert "cannot be pushed" in done.stderr
+            assert "Connection refused. See that it is the address" in done.stderr
+        with answering(200, READY) as server, answering(404, b"") as other:
+            assert self.run(server.url, f"--push={other.url}").returncode == 74
+
+    def test_a_pushgateway_keeps_when_it_was_last_well(self, needs, tmp_path, free_port):
+        program, url = needs("prometheus-pushgateway"), f"http://127.0.0.1:{free_port}"
+        words = [program, f"--web.listen-address=127.0.0.1:{free_port}", "--log.level=error"]
+        with subprocess.Popen(words, cwd=tmp_path) as gateway:
+            try:
+                wait_for(f"{url}/-/ready", gateway)
+                answers = [(200, READY), (503, LOADING)]
+                with serving(lambda _: answers.pop(0)) as server:
+                    assert self.run(server.url, f"--push={url}").returncode == 0
+                    assert self.run(server.url, f"--push={url}").returncode == 69
+                with urlopen(f"{url}/metrics") as answer:
+                    lines = answer.read().decode().splitlines()
+            finally:
+                gateway.terminate()
+        about = f'instance="{server.url}/readyz",job="ember-ping"'
+        assert f'ember_ping{{{about},outcome="unavailable"}} 1' in lines
+        assert f'ember_ping{{{about},outcome="well"}} 0' in lines
+        (well,) = [line for line in lines if line.startswith("ember_ping_well_time_seconds{")]
+        (last,) = [line for line in lines if line.startswith("ember_ping_time_seconds{")]
+        assert float(well.split()[1]) < float(last.split()[1])
+
+    def test_pings_do_not_all_come_at_once(self, monkeypatch):
+        waits = []
+        monkeypatch.setattr("keepalive.cli.time.sleep", waits.append)
+        with answering(200, READY) as server:
+            for _ in range(20):
+                done = CliRunner().invoke(commands, ["ping", server.url, "--jitter=30"])
+                assert done.exit_code == 0
+        assert all(0 <= wait <= 30 for wait in waits)
+        assert len(set(waits)) == 20
+
+    def test_a_server_is_who_its_certificate_says(self, tmp_path, certificate):
+        """SSL_CERT_FILE names who is trusted; without it, the system's are."""
+        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        context.load_cert_chain(certificate)
+        with answering(200, READY, tls=context) as server:
+            url = server.url.replace("http://127.0.0.1", "https://localhost")
+            done = self.run(url)
+            assert done.returncode == 69
+            assert "certificate verify failed" in done.stderr
+            trusted = {**os.environ, "SSL_CERT_FILE": str(certificate)}
+            assert self.run(url, env=trusted).returncode == 0
+            assert self.run(url.replace("localhost", "127.0.0.1"), env=trusted).returncode == 69
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory):
+    """Key and certificate of `localhost`, in one file."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
+    now = datetime.now(UTC)
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    form = serialization.PrivateFormat.PKCS8
+    secret = key.private_bytes(serialization.Encoding.PEM, form, serialization.NoEncryption())
+    path = tmp_path_factory.mktemp("tls") / "localhost.pem"
+    path.write_bytes(secret + made.public_bytes(serialization.Encoding.PEM))
+    return path

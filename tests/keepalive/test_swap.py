@@ -6,11 +6,12 @@ import json
 import subprocess
 import sys
 from base64 import b64encode
+from urllib.request import urlopen
 
 import pytest
 
 from keepalive.exchange import Unreachable
-from keepalive.swap import Wrong, address, swap
+from keepalive.swap import Busy, Wrong, address, swap
 from tests.keepalive.answering import READY, answering, serving
 from tests.running import running
 
@@ -30,6 +31,37 @@ def test_a_real_server_swaps(server):
     assert swapped.degraded == ()
     assert swapped.request_id
     assert 0 < swapped.latency_s < 60
+
+
+def counted(server, route):
+    """Requests and seconds of a route so far."""
+    with urlopen(f"{server.url}/metrics") as answer:
+        lines = answer.read().decode().splitlines()
+    return [line for line in lines if f'route="{route}"' in line and "created" not in line]
+
+
+def test_it_is_not_counted_among_what_users_ask(server):
+    before = counted(server, "/v1/swap"), counted(server, "ping")
+    swap(f"{server.url}/v1/swap", 60)
+    after = counted(server, "/v1/swap"), counted(server, "ping")
+    assert after[0] == before[0]
+    assert after[1] != before[1]
+
+
+def test_it_goes_after_what_users_ask_unless_told_otherwise():
+    with answering(200, report()) as server:
+        swap(server.url, 5)
+        swap(server.url, 5, {"Ember-Lane": "standard"})
+    assert [heads["Ember-Lane"] for heads in server.heads] == ["bulk", "standard"]
+
+
+def test_a_server_with_too_much_to_do_is_busy_not_broken():
+    problem = b'{"code": "overloaded", "request_id": "r1"}'
+    with answering(503, problem) as server, pytest.raises(Busy, match="503 overloaded"):
+        swap(server.url, 5)
+    problem = b'{"code": "not_ready", "request_id": "r1"}'
+    with answering(503, problem) as server, pytest.raises(Unreachable, match="503 not_ready"):
+        swap(server.url, 5)
 
 
 def test_a_swap_is_asked_for_where_readiness_is():
@@ -116,6 +148,19 @@ class TestCommand:
         assert done.returncode == 76
         assert "ready (" in done.stderr
         assert "not as Ember does" in done.stderr
+
+    def test_a_busy_server_is_told(self):
+        def answer(path):
+            return (
+                (200, READY)
+                if path == "/readyz"
+                else (503, b'{"code": "overloaded", "request_id": ""}')
+            )
+
+        with serving(answer) as server:
+            done = self.run(server.url, "--json")
+        assert done.returncode == 75
+        assert json.loads(done.stdout)["outcome"] == "busy"
 
     def test_it_needs_an_address_that_tells_where_to_swap(self):
         assert self.run("http://host/health").returncode == 2

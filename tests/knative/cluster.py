@@ -25,7 +25,7 @@ KINDS = {
     "batch/v1": {"CronJob": "cronjobs"},
     "serving.knative.dev/v1": {"Service": "services"},
 }
-_VERBS = ["create", "get", "list", "patch", "update", "watch"]
+_VERBS = ["create", "delete", "get", "list", "patch", "update", "watch"]
 
 
 class Refused(Exception):
@@ -37,6 +37,7 @@ class Cluster:
 
     Attributes:
         url: where its API is.
+        address: of the Services that it makes ready.
         objects: by the path of their address.
         revisions: how often a Service's template has changed.
         calls: methods and paths so far that changed something.
@@ -44,6 +45,7 @@ class Cluster:
 
     def __init__(self) -> None:
         self.url = ""
+        self.address = "http://ember.ember.example.com"
         self.objects: dict[str, dict[str, Any]] = {}
         self.revisions = 0
         self.calls: list[tuple[str, str]] = []
@@ -76,7 +78,7 @@ class Cluster:
             self.revisions += 1
             new["status"] = {
                 "observedGeneration": generation,
-                "url": f"http://ember.{new['metadata']['namespace']}.example.com",
+                "url": self.address,
                 "conditions": [{"type": "Ready", "status": "True"}],
             }
         if not dry:
@@ -227,6 +229,16 @@ def running():
         def do_PATCH(self):
             new = self.content()
             self.change(urlsplit(self.path).path, lambda old: _merged(old, new))
+
+        def do_DELETE(self):
+            path = urlsplit(self.path).path
+            self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            with cluster.lock:
+                gone = cluster.objects.pop(path, None)
+                cluster.calls.append((self.command, path))
+            if gone is None:
+                return self.failed(404, "NotFound", f"{path} not found")
+            return self.answer(200, {"kind": "Status", "apiVersion": "v1", "status": "Success"})
 
         def content(self):
             return yaml.safe_load(self.rfile.read(int(self.headers["Content-Length"])))

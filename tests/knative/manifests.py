@@ -8,12 +8,14 @@ import re
 import shutil
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import yaml
+
+from keepalive.doctor.config import Config, read
 
 ROOT = Path(__file__).parents[2]
 KNATIVE = ROOT / "knative"
@@ -29,11 +31,16 @@ class Manifests:
 
     Attributes:
         documents: the objects.
-        flags: what `knative/platform` sets in the ConfigMap config-features.
+        platform: the ConfigMaps of Knative that `knative/platform` changes for it.
     """
 
     documents: list[dict[str, Any]]
-    flags: dict[str, str]
+    platform: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def config(self) -> Config:
+        """What its cluster allows."""
+        return read(self.platform)
 
     def of(self, kind: str) -> list[dict[str, Any]]:
         return [document for document in self.documents if document["kind"] == kind]
@@ -66,13 +73,11 @@ class Manifests:
     @property
     def pods(self) -> list[tuple[str, dict[str, Any]]]:
         """A name and the specification of every pod."""
-        paths = {"Service": (), "CronJob": ("jobTemplate", "spec"), "DaemonSet": (), "Job": ()}
         found = []
         for document in self.documents:
-            if document["kind"] in paths and "template" in str(document["spec"]):
-                spec = document["spec"]
-                for key in paths[document["kind"]]:
-                    spec = spec[key]
+            spec = document.get("spec", {})
+            spec = spec.get("jobTemplate", {}).get("spec", spec)
+            if "spec" in spec.get("template", {}):
                 name = f"{document['kind']}/{document['metadata']['name']}"
                 found.append((name, spec["template"]["spec"]))
         return found
@@ -93,7 +98,8 @@ class Manifests:
         for source in container.get("envFrom", []):
             found |= maps[source["configMapRef"]["name"]]
         for one in container.get("env", []):
-            found[one["name"]] = one.get("value", f"$({one['name']})")
+            value = one.get("value", f"secret-{one['name']}")
+            found[one["name"]] = re.sub(r"\$\((\w+)\)", lambda m: found.get(m[1], m[0]), value)
         return found
 
     def changed(self, change) -> Manifests:
@@ -123,8 +129,8 @@ def render(folder: Path) -> list[dict[str, Any]]:
 @cache
 def rendered(folder: str) -> Manifests:
     """Those of a folder of knative/; only copies of it may be changed."""
-    (features,) = render(KNATIVE / "platform")
-    return Manifests(render(KNATIVE / folder), features["data"])
+    overlay = Path(folder).name if folder.startswith("overlays/") else "dev"
+    return Manifests(render(KNATIVE / folder), render(KNATIVE / "platform" / overlay))
 
 
 def quantity(text: str | int) -> float:

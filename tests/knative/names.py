@@ -32,6 +32,12 @@ def settings(manifests: Manifests) -> Iterator[str]:
     for name, _, container in manifests.containers:
         environment = manifests.environment(container)
         ours = {k: v for k, v in environment.items() if k.startswith("EMBER_")}
+        for key, value in ours.items():
+            if value.startswith("/etc/ember/"):  # a file that only a pod has
+                folder = value.rpartition("/")[0]
+                if folder not in {one["mountPath"] for one in container.get("volumeMounts", [])}:
+                    yield f"{name}: {key}: nothing is mounted at {folder}"
+                ours[key] = __file__
         try:
             load(ours)
         except SettingsError as error:
@@ -42,6 +48,8 @@ def settings(manifests: Manifests) -> Iterator[str]:
 def commands(manifests: Manifests) -> Iterator[str]:
     """Commands, arguments and options that the image's program does not have."""
     for name, _, container in manifests.containers:
+        if not is_ours(container["image"]):
+            continue
         if "command" in container:
             yield f"{name}: command replaces the image's program; use args"
             continue
@@ -69,7 +77,7 @@ def ports(manifests: Manifests) -> Iterator[str]:
     """A port that the process does not listen on, with what Knative tells it."""
     (port,) = (one["containerPort"] for one in manifests.main["ports"])
     environment = {**manifests.environment(manifests.main), "PORT": str(port)}
-    listens = load({k: v for k, v in environment.items() if k.startswith("EMBER_") or k == "PORT"})
+    listens = load({k: v for k, v in environment.items() if k in {"EMBER_PORT", "PORT"}})
     if listens.port != port:
         yield f"it listens on {listens.port}, not on {port}"
 
@@ -78,11 +86,18 @@ def images(manifests: Manifests) -> Iterator[str]:
     """Tags of images built here that are no target of the Containerfile."""
     targets = set(_TARGET.findall((ROOT / "image" / "Containerfile").read_text()))
     for name, _, container in manifests.containers:
+        if not is_ours(container["image"]) and not re.search("[:@]", container["image"]):
+            yield f"{name}: {container['image']} has no tag"
         image, colon, tag = container["image"].rpartition(":")
         if not colon:
             yield f"{name}: no overlay says which image {container['image']} is"
         elif image.startswith("dev.local/") and tag not in targets:
             yield f"{name}: {tag} is no target of image/Containerfile"
+
+
+def is_ours(image: str) -> bool:
+    """Whether it is built here, and not somebody else's that a component uses."""
+    return re.search(r"(^|/)ember(-keepalive)?(:|@|$)", image) is not None
 
 
 def is_keepalive(image: str) -> bool:

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import warnings
 from copy import deepcopy
 from typing import TYPE_CHECKING, Any
 
 import kubernetes_validate
 from cloudcoil.models.knative_serving.serving.v1 import Service
+from cloudcoil.models.prometheus_operator.v1 import PodMonitor, PrometheusRule, ServiceMonitor
 from pydantic import ValidationError
+
+with warnings.catch_warnings():  # about names of theirs that shadow each other
+    warnings.simplefilter("ignore")
+    from cloudcoil.models.knative_eventing.eventing.v1 import Broker, Trigger
+    from cloudcoil.models.knative_eventing.sources.v1 import SinkBinding
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -15,6 +22,19 @@ if TYPE_CHECKING:
     from tests.knative.manifests import Manifests
 
 KUBERNETES = "1.36.0"
+_EXTENSIONS = {
+    "eventing.knative.dev/v1": {"Broker": Broker, "Trigger": Trigger},
+    "sources.knative.dev/v1": {"SinkBinding": SinkBinding},
+    "monitoring.coreos.com/v1": {
+        "PodMonitor": PodMonitor,
+        "PrometheusRule": PrometheusRule,
+        "ServiceMonitor": ServiceMonitor,
+    },
+}
+UNPUBLISHED = {"RabbitmqBrokerConfig"}
+"""Kinds whose form nobody has published as a package."""
+_LEFT_OPEN = {"spec.delivery.timeout"}
+"""Fields that Knative takes and its schema leaves out (on by default, as delivery-timeout)."""
 _KNATIVES_OWN = (
     "containerConcurrency",
     "timeoutSeconds",
@@ -26,9 +46,12 @@ _KNATIVES_OWN = (
 def form(manifests: Manifests) -> Iterator[str]:
     """What is not of the form, unknown fields included."""
     for document in manifests.documents:
+        extension = _EXTENSIONS.get(document["apiVersion"], {}).get(document["kind"])
         if document in manifests.services:
             yield from _knative(document)
-        else:
+        elif extension:
+            yield from _modelled(document, extension)
+        elif document["kind"] not in UNPUBLISHED:
             yield from _kubernetes(document)
 
 
@@ -40,17 +63,25 @@ def _kubernetes(document: dict[str, Any]) -> Iterator[str]:
         yield f"{document['kind']} {document['metadata'].get('name')}: {path}: {error.message}"
 
 
-def _knative(service: dict[str, Any]) -> Iterator[str]:
+def _modelled(document: dict[str, Any], model: type) -> Iterator[str]:
+    kind = document["kind"]
     try:
         # Not strict, "2" would be tried as a number, on which the pattern of quantities fails.
-        known = Service.model_validate(service, strict=True)
+        known = model.model_validate(document, strict=True)
     except (ValidationError, TypeError) as error:
-        yield f"Service: {error}"
+        yield f"{kind}: {error}"
         return
-    for path in _left_out(
-        service, known.model_dump(by_alias=True, exclude_unset=True, mode="json")
-    ):
-        yield f"Service: {path} is unknown"
+    told = known.model_dump(by_alias=True, exclude_unset=True, mode="json")
+    for path in _left_out(document, told):
+        if path not in _LEFT_OPEN:
+            yield f"{kind}: {path} is unknown"
+
+
+def _knative(service: dict[str, Any]) -> Iterator[str]:
+    wrong = list(_modelled(service, Service))
+    yield from wrong
+    if wrong:
+        return
     # Knative's schema leaves open what flags guard, such as init containers; a pod's has it.
     spec = {k: v for k, v in service["spec"]["template"]["spec"].items() if k not in _KNATIVES_OWN}
     pod = deepcopy({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "x"}, "spec": spec})

@@ -1,4 +1,4 @@
-"""`make render`, `diff`, `deploy` and `platform`, with the real kubectl."""
+"""`make render`, `diff`, `deploy`, `undeploy` and `platform`, with the real kubectl."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ import yaml
 
 from tests.knative.cluster import running
 from tests.knative.manifests import ROOT, kubectl, rendered
+from tests.running import running as serving
 
 DIGEST = "registry.example:5000/ember@sha256:" + "0" * 64
 
 
 def make(target, *variables, **environ):
     return subprocess.run(
-        ["make", "--silent", target, f"KUBECTL={kubectl()}", *variables],
+        ["make", "--silent", target, f"KUBECTL={kubectl()}", "PING=", *variables],
         cwd=ROOT,
         env={**os.environ, **environ},
         capture_output=True,
@@ -40,6 +41,13 @@ class TestRender:
         assert images(done.stdout) == {DIGEST, "other/keepalive:2"}
         assert images(make("render", IMAGE=DIGEST).stdout) == {DIGEST, "dev.local/ember:keepalive"}
 
+    @pytest.mark.parametrize("overlay", ["gpu-small", "gpu-production", "tidal"])
+    def test_what_is_not_built_here_keeps_its_image(self, overlay):
+        words = (f"OVERLAY={overlay}", f"IMAGE={DIGEST}", f"KEEPALIVE_IMAGE={DIGEST}")
+        found = images(make("render", *words).stdout.replace("- image:", "image:"))
+        assert DIGEST in found
+        assert not any("ember@" in image for image in found - {DIGEST})
+
     def test_a_namespace_is_used_everywhere(self):
         documents = list(yaml.safe_load_all(make("render", "NAMESPACE=photos").stdout))
         spaces = {one["metadata"].get("namespace", one["metadata"]["name"]) for one in documents}
@@ -48,7 +56,9 @@ class TestRender:
     def test_an_overlay_that_does_not_exist_is_named_with_those_that_do(self):
         done = make("render", "OVERLAY=prod")
         assert done.returncode == 2
-        assert "There is no overlay prod; there are: dev" in done.stderr
+        assert (
+            "There is no overlay prod; there are: dev gpu-production gpu-small tidal" in done.stderr
+        )
 
 
 @pytest.fixture
@@ -82,6 +92,30 @@ class TestDeploy:
         path = "/apis/serving.knative.dev/v1/namespaces/ember/services/ember"
         assert images(yaml.safe_dump(cluster.objects[path])) == {DIGEST}
 
+    def test_what_is_deployed_is_asked_for_a_swap(self, cluster):
+        make("platform")
+        with serving() as server:
+            cluster.address = server.url
+            done = make("deploy", "PING=--swap --timeout=45")
+        assert done.returncode == 0, done.stderr
+        assert "swapped" in done.stdout.splitlines()[-1]
+
+    def test_a_swap_that_nobody_answers_is_a_deployment_that_failed(self, cluster):
+        make("platform")
+        cluster.address = "http://127.0.0.1:9"
+        done = make("deploy", "PING=--swap --timeout=1")
+        assert done.returncode == 2
+        assert "http://127.0.0.1:9" in done.stderr
+
+    def test_undeployed_only_what_was_not_deployed_is_left(self, cluster):
+        make("platform")
+        make("deploy")
+        done = make("undeploy")
+        assert done.returncode == 0, done.stderr
+        kinds = [one["kind"] for one in cluster.objects.values()]
+        assert sorted(kinds) == ["ConfigMap", "Namespace"]  # Knative's own, and where it was
+        assert make("undeploy").returncode == 0
+
     def test_again_it_changes_nothing(self, cluster):
         make("platform")
         make("deploy")
@@ -100,7 +134,7 @@ class TestDeploy:
         done = make("deploy")
         assert done.returncode == 2
         assert "initContainers" in done.stderr
-        assert "make platform, once for each cluster" in done.stderr
+        assert "make platform OVERLAY=dev, once for each cluster" in done.stderr
 
     def test_the_platform_keeps_what_others_have_set(self, cluster):
         make("platform")

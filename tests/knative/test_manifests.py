@@ -7,6 +7,8 @@ import shutil
 
 import pytest
 
+from keepalive.doctor.config import Config, Need
+from keepalive.doctor.doctor import examine
 from tests.knative import names, promises, schemas, webhook
 from tests.knative.manifests import KNATIVE, ROOT, Manifests, render, rendered
 
@@ -31,10 +33,17 @@ def test_an_overlay_names_images_that_are_built_here(name):
     assert list(names.images(rendered(f"overlays/{name}"))) == []
 
 
-def test_the_platform_turns_on_what_the_base_needs_and_no_more():
-    (features,) = render(KNATIVE / "platform")
-    assert features["metadata"] == {"name": "config-features", "namespace": "knative-serving"}
-    assert list(webhook.idle_flags(rendered("base"))) == []
+@pytest.mark.parametrize("name", OVERLAYS)
+def test_the_platform_says_exactly_what_the_doctor_finds_missing_on_a_new_cluster(name):
+    overlay = rendered(f"overlays/{name}")
+    said = {
+        Need(key, one["metadata"]["name"], value)
+        for one in overlay.platform
+        for key, value in one["data"].items()
+    }
+    assert {one["metadata"]["namespace"] for one in overlay.platform} == {"knative-serving"}
+    assert set(examine(overlay.documents, Config()).missing) == said
+    assert list(webhook.idle_flags(overlay)) == []
 
 
 def test_a_changed_setting_makes_a_new_revision():
@@ -67,7 +76,7 @@ def test_the_overlay_that_the_docs_show_is_sound(tmp_path):
     path = tmp_path / shown[0]
     path.parent.mkdir()
     path.write_text(shown[1].replace("…", "0" * 64))
-    mine = Manifests(render(path.parent), rendered("base").flags)
+    mine = Manifests(render(path.parent), rendered("base").platform)
     assert [complaint for check in CHECKS for complaint in check(mine)] == []
     assert mine.annotations["autoscaling.knative.dev/min-scale"] == "2"
     assert mine.environment(mine.main)["EMBER_LOG_LEVEL"] == "warning"
@@ -79,7 +88,7 @@ def test_pings_end_before_their_job_is_ended():
     spec = job["spec"]["jobTemplate"]["spec"]
     words = spec["template"]["spec"]["containers"][0]["args"]
     given = dict(word.split("=") for word in words if "=" in word)
-    longest = float(given["--wait"]) + 2 * float(given["--timeout"])
+    longest = float(given["--jitter"]) + float(given["--wait"]) + 2 * float(given["--timeout"])
     assert longest < spec["activeDeadlineSeconds"]
     limit = rendered("overlays/dev").revision["responseStartTimeoutSeconds"]
     assert float(given["--timeout"]) >= limit, "a ping gives up before Knative does"

@@ -50,6 +50,14 @@ def on_service(name, value):
     return lambda m: m.service["metadata"].setdefault("annotations", {}).update({name: value})
 
 
+def named(name):
+    return lambda m: m.service["metadata"].update(name=name)
+
+
+def traffic(*entries):
+    return lambda m: m.service["spec"].update(traffic=list(entries))
+
+
 def setting(name, value):
     return lambda m: m.of("ConfigMap")[0]["data"].update({name: value})
 
@@ -125,29 +133,43 @@ BROKEN = [
     (schemas.form, job(schedules="* * * * *"), "'schedules' was unexpected"),
     (schemas.form, account(automountServiceAccountToken="no"), "not of type 'boolean'"),
     (schemas.form, setting("EMBER_OFFLINE", True), "not of type 'string'"),
+    (webhook.form, revision(timeoutSecond=60), "timeoutSecond is unknown"),
+    (webhook.form, revision(timeoutSeconds="60"), "'60' is no whole number"),
+    (webhook.form, main(argz=[]), "containers[0].argz is unknown"),
+    (webhook.form, ready(perioSeconds=1), "readinessProbe.perioSeconds is unknown"),
+    (webhook.form, main(image=""), "ember has no image"),
+    (webhook.form, annotated("a", 1), "a: 1 must be a string"),
+    (webhook.form, without("containers"), "containers is missing"),
+    (webhook.names, named("Ember"), "'Ember' is no DNS label"),
+    (webhook.names, named("ember-" * 11), "is no DNS label"),
+    (webhook.names, lambda m: m.service["spec"]["template"]["metadata"].update(name="v1"), "begin"),
+    (webhook.names, traffic({"latestRevision": True, "percent": 90}), "do not add up to 100"),
+    (webhook.names, traffic({"percent": 100}), "either a revisionName or latestRevision"),
     # what means nothing
-    (webhook.annotations, scaled(min_scal="1"), "min-scal means nothing on a revision"),
-    (webhook.annotations, scaled(minscale="1"), "minscale means nothing"),
-    (webhook.annotations, annotated("autoscaling.knative.dev/targets", "1"), "targets means"),
-    (webhook.annotations, annotated("serving.knative.dev/progres-deadline", "9s"), "progres-"),
-    (webhook.annotations, annotated("autoscaling.knative.dev/rollout-duration", "9s"), "rollout"),
-    (webhook.annotations, on_service("autoscaling.knative.dev/min-scale", "1"), "on a Service"),
-    (webhook.annotations, on_service("serving.knative.dev/rollout", "1s"), "rollout means nothing"),
-    (webhook.annotations, scaled(min_scale="abc"), "'abc' is not possible"),
-    (webhook.annotations, scaled(min_scale="-1"), "'-1' is not possible"),
-    (webhook.annotations, scaled(initial_scale="0"), "'0' is not possible"),
-    (webhook.annotations, scaled(activation_scale="1"), "'1' is not possible"),
-    (webhook.annotations, scaled(target_utilization_percentage="0"), "'0' is not possible"),
-    (webhook.annotations, scaled(target_utilization_percentage="101"), "'101' is not possible"),
-    (webhook.annotations, scaled(target_burst_capacity="-2"), "'-2' is not possible"),
-    (webhook.annotations, scaled(window="60"), "'60' is not possible"),
-    (webhook.annotations, scaled(**{"class": "kpa"}), "'kpa' is not possible"),
-    (webhook.annotations, annotated("serving.knative.dev/progress-deadline", "1500ms"), "1500ms"),
+    (webhook.annotated, scaled(min_scal="1"), "min-scal means nothing on a revision"),
+    (webhook.annotated, scaled(minscale="1"), "minscale means nothing"),
+    (webhook.annotated, annotated("autoscaling.knative.dev/targets", "1"), "targets means"),
+    (webhook.annotated, annotated("serving.knative.dev/progres-deadline", "9s"), "progres-"),
+    (webhook.annotated, annotated("autoscaling.knative.dev/rollout-duration", "9s"), "rollout"),
+    (webhook.annotated, on_service("autoscaling.knative.dev/min-scale", "1"), "on a Service"),
+    (webhook.annotated, on_service("serving.knative.dev/rollout", "1s"), "rollout means nothing"),
+    (webhook.annotated, scaled(min_scale="abc"), "'abc' is not possible"),
+    (webhook.annotated, scaled(min_scale="-1"), "'-1' is not possible"),
+    (webhook.flags, scaled(initial_scale="0"), "config-autoscaler: allow-zero-initial-scale"),
+    (webhook.annotated, scaled(activation_scale="1"), "'1' is not possible"),
+    (webhook.annotated, scaled(target_utilization_percentage="0"), "'0' is not possible"),
+    (webhook.annotated, scaled(target_utilization_percentage="101"), "'101' is not possible"),
+    (webhook.annotated, scaled(target_burst_capacity="-2"), "'-2' is not possible"),
+    (webhook.annotated, scaled(window="60"), "'60' is not possible"),
+    (webhook.annotated, scaled(**{"class": "kpa"}), "'kpa' is not possible"),
+    (webhook.annotated, annotated("serving.knative.dev/progress-deadline", "1500ms"), "1500ms"),
     # what contradicts itself
     (webhook.scale, scaled(min_scale="9"), "min-scale is above max-scale"),
     (webhook.scale, scaled(min_scale="3", activation_scale="2"), "below min-scale"),
     (webhook.scale, scaled(metric="cpu"), "the metric cpu needs the class hpa"),
     (webhook.scale, scaled(**{"class": "hpa.autoscaling.knative.dev"}), "needs the class kpa"),
+    (webhook.scale, scaled(scale_down_delay="61m"), "at most 1h"),
+    (webhook.scale, scaled(window="5s"), "from 6s to 1h"),
     (webhook.limits, revision(timeoutSeconds=601), "not from 1 to 600"),
     (webhook.limits, revision(timeoutSeconds=0), "not from 1 to 600"),
     (webhook.limits, revision(responseStartTimeoutSeconds=76), "above timeoutSeconds"),
@@ -166,11 +188,16 @@ BROKEN = [
     (webhook.refused, variable("K_REVISION", value="x"), "sets K_REVISION itself"),
     (webhook.refused, main(name="queue-proxy"), "is taken"),
     (webhook.refused, main(volumeMounts=[{"name": "store", "mountPath": "/tmp"}]), "at /tmp"),
+    (webhook.refused, main(volumeMounts=[{"name": "x", "mountPath": "/x"}]), "no volume x"),
     (webhook.refused, init(ports=[{"containerPort": 81}]), "on the init container"),
     (webhook.refused, init(readinessProbe={}), "on the init container"),
     # what needs a flag
     *(
-        (webhook.flags, revision(**{field: value}), f"needs kubernetes.podspec-{flag} in")
+        (
+            webhook.flags,
+            revision(**{field: value}),
+            f"needs config-features: kubernetes.podspec-{flag}:",
+        )
         for field, value, flag in (
             ("nodeSelector", {"a": "b"}, "nodeselector"),
             ("tolerations", [{"key": "nvidia.com/gpu"}], "tolerations"),
@@ -182,7 +209,11 @@ BROKEN = [
             ("schedulerName", "other", "schedulername"),
         )
     ),
-    (webhook.flags, lambda m: m.flags.clear(), "needs kubernetes.podspec-init-containers"),
+    (
+        webhook.flags,
+        lambda m: m.platform.clear(),
+        "needs config-features: kubernetes.podspec-init-containers",
+    ),
     (webhook.flags, volume(hostPath={"path": "/x"}), "podspec-volumes-hostpath"),
     (webhook.flags, volume(image={"reference": "x"}), "podspec-volumes-image"),
     (webhook.flags, volume(persistentVolumeClaim={"claimName": "x"}), "persistent-volume-claim"),
@@ -196,7 +227,7 @@ BROKEN = [
     (promises.one_pod, scaled(target="1"), "starts several pods"),
     (promises.one_pod, scaled(target_utilization_percentage="20"), "starts several pods"),
     (promises.one_pod, revision(containerConcurrency=0), "must be set"),
-    (promises.places, revision(containerConcurrency=10), "must be 4, twice the 2 threads"),
+    (promises.places, revision(containerConcurrency=10), "must be 4: 2 threads"),
     (promises.places, setting("EMBER_THREADS", "4"), "must be 8"),
     (promises.places, amounts("limits", cpu="3500m"), "must be 8"),
     (promises.warm_floor, scaled(min_scale="0"), "min-scale must be 1"),

@@ -11,6 +11,8 @@ import cv2
 import numpy as np
 
 from function.caution import Caution
+from function.faces import pose
+from function.faces.face import mesh_of
 from function.faces.swappers import colour, mask, shape
 from function.faces.swappers.colour import Light
 from function.faces.swappers.grain import Grain, roughness
@@ -18,9 +20,12 @@ from function.faces.swappers.warp import Enlarged, Grid, Warp
 from function.faces.topology import Topology
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from function.faces.face import Face
+    from function.faces.look import Look
     from function.faces.swappers.grain import Noise
     from function.faces.swappers.protocol import Source
 
@@ -37,7 +42,6 @@ _OWN_MOUTH = (
     0.05  # by this much more open (widths of the mouth) the target keeps its mouth's inside
 )
 
-_TURNED, _TURNED_APART = 40.0, 35.0  # degrees
 _FEW_PIXELS = 0.4  # size of the source's face over the target's
 _COVERED = 0.15  # share of the bare skin of one face that is hidden
 _CLIPPED = 0.5  # share of the skin of one face that is clipped
@@ -57,10 +61,26 @@ class MeshSwapper:
         self._topology = topology or Topology.load()
         self._grain = Grain()
 
+    def reach(self, _: NDArray[np.float32]) -> NDArray[np.float32]:
+        """See `Swapper.reach`; it stays inside the mesh."""
+        return np.empty((0, 2), np.float32)
+
+    def swap_all(
+        self,
+        canvas: NDArray[np.uint8],
+        targets: Sequence[Face],
+        source: Source,
+        _: Look,
+        *,
+        gray: bool,
+    ) -> list[tuple[Caution, ...]]:
+        """See `Swapper.swap_all`."""
+        return [self.swap(canvas, target, source, gray=gray) for target in targets]
+
     def swap(
         self, canvas: NDArray[np.uint8], target: Face, source: Source, *, gray: bool
     ) -> tuple[Caution, ...]:
-        """See `Swapper.swap`."""
+        """Replace one face; see `Swapper.swap_all`."""
         box = target.box
         left, top = max(int(box.left), 0), max(int(box.top), 0)
         region = canvas[top : max(int(box.bottom), 0), left : max(int(box.right), 0)]
@@ -68,7 +88,7 @@ class MeshSwapper:
         if min(height, width) < 2:
             return ()
         grid = Grid.over(width, height, _CELLS)
-        place = target.mesh - np.array([left, top, 0], np.float32)
+        place = mesh_of(target) - np.array([left, top, 0], np.float32)
         texture, points = _texture(source, target)
 
         keep_mouth = shape.opening(place) > shape.opening(points) + _OWN_MOUTH
@@ -139,7 +159,7 @@ class MeshSwapper:
 
 def _texture(source: Source, target: Face) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
     """The source's pixels around its face, not much larger than needed, and its mesh in them."""
-    pixels, mesh = source.picture.pixels, source.face.mesh
+    pixels, mesh = source.picture.pixels, mesh_of(source.face)
     margin = 0.05 * _extent(mesh) + 2
     height, width = pixels.shape[:2]
     last = width - 1, height - 1
@@ -147,7 +167,7 @@ def _texture(source: Source, target: Face) -> tuple[NDArray[np.uint8], NDArray[n
     right, bottom = np.clip(mesh[:, :2].max(0) + margin, 0, last).astype(int) + 1
     part = pixels[top:bottom, left:right]
     points = mesh - np.array([left, top, 0], np.float32)
-    ratio = _extent(mesh) / _extent(target.mesh)
+    ratio = _extent(mesh) / _extent(mesh_of(target))
     if ratio > _SHRINK:
         small = Grid.over(part.shape[1], part.shape[0], max(1, round(max(part.shape) / ratio)))
         part = np.asarray(cv2.resize(part, small.size, interpolation=cv2.INTER_AREA), np.uint8)
@@ -184,11 +204,10 @@ def _blend(
 
 def _cautions(target: Face, source: Source, seen: dict[Caution, bool]) -> tuple[Caution, ...]:
     """What may look wrong about this pair: by its geometry, and what was `seen` in its pixels."""
-    yaws = target.pose.yaw, source.face.pose.yaw
     found = []
-    if max(map(abs, yaws)) > _TURNED or abs(yaws[0] - yaws[1]) > _TURNED_APART:
+    if pose.extreme(target.pose, source.face.pose):
         found.append(Caution.EXTREME_POSE)
-    if _extent(source.face.mesh) < _FEW_PIXELS * _extent(target.mesh):
+    if _extent(mesh_of(source.face)) < _FEW_PIXELS * _extent(mesh_of(target)):
         found.append(Caution.LOW_RESOLUTION_SOURCE)
     return *found, *(caution for caution, holds in seen.items() if holds)
 

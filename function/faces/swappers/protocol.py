@@ -6,11 +6,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import numpy as np
     from numpy.typing import NDArray
 
     from function.caution import Caution
     from function.faces.face import Face
+    from function.faces.look import Look
     from function.images.picture import Picture
 
 
@@ -21,7 +24,7 @@ class Source:
     Attributes:
         picture: the photo whose geometry and texture are used (the best-posed of several).
         face: that photo's face.
-        embedding: float32 [128], the mean over all photos of the person.
+        embedding: float32 [n], the mean over all photos of the person.
     """
 
     picture: Picture
@@ -30,20 +33,39 @@ class Source:
 
 
 class Swapper(Protocol):
-    """Replaces one face by another."""
+    """Replaces faces by another one."""
 
-    def swap(
-        self, canvas: NDArray[np.uint8], target: Face, source: Source, *, gray: bool
-    ) -> tuple[Caution, ...]:
-        """Replace `target` on the canvas by the source's face.
+    def reach(self, five: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Corners of all that may change for a face beside its detection and its mesh.
 
         Args:
-            canvas: uint8 [H, W, 3] RGB, changed in place, only inside `target.box`.
-            target: the face to replace, analysed on the original photo.
+            five: float32 [5, 2], see `Face.five`.
+
+        Returns:
+            float32 [n, 2], (x, y) in image pixels; perhaps none, and perhaps outside of the image.
+        """
+        ...
+
+    def swap_all(
+        self,
+        canvas: NDArray[np.uint8],
+        targets: Sequence[Face],
+        source: Source,
+        look: Look,
+        *,
+        gray: bool,
+    ) -> list[tuple[Caution, ...]]:
+        """Replace each of `targets` on the canvas by the source's face.
+
+        Args:
+            canvas: uint8 [H, W, 3] RGB, changed in place, only inside the boxes of the targets.
+            targets: the faces to replace, analysed on the original photo.
             source: the person to put in.
+            look: how the result is to be.
             gray: the target photo is gray; the result must be gray too (R = G = B).
 
         Returns:
-            What may look wrong. Safe to call from several threads on different canvases.
+            What may look wrong, for each target. Safe to call from several threads on different
+            canvases.
         """
         ...

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from tests.bench.load.servers import Server
 
-SIZES = (1, 2, 4, 8)
+SIZES = (1, 2, 4, 8, 16)
 STORE = Path("build/bench-load/store").absolute()
 SATURATED = 16
 LOADS = {0.1: 0.6, 0.5: 0.7, 0.8: 1.4, 1.0: 0.8, 1.5: 1.4}

@@ -37,7 +37,7 @@ def redis(needs, tmp_path_factory):
 @pytest.fixture
 async def shared(redis):
     ledger = Shared(redis.url, 2.0)
-    await ledger._redis.flushall()
+    await ledger._ask.redis.flushall()
     yield ledger
     await ledger.close()
 
@@ -190,11 +190,11 @@ async def test_nothing_in_redis_names_anybody_and_all_of_it_ends(shared):
     keys = Keys.of("gs:uploads/ann.jpg#1", "source", "ann")
     claim = await shared.claim(keys, "event", 30)
     await shared.finish(keys, claim.token, "done")
-    found = await shared._redis.keys("*")
+    found = await shared._ask.redis.keys("*")
     assert len(found) == 2
     for key in found:
         assert "ann" not in key
-        assert await shared._redis.pttl(key) > 0
+        assert await shared._ask.redis.pttl(key) > 0
 
 
 async def test_a_redis_that_is_not_there_is_said_to_be(free_port):

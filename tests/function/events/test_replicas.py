@@ -156,11 +156,12 @@ def test_while_redis_is_away_events_have_to_come_again(environ, cloud, redis):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 def test_duplicates_in_any_order_a_killed_replica_and_a_new_redis_give_one_output_each(
     environ, cloud, sink, redis
 ):
-    uploads = [cloud.upload(f"in/many-{n}.jpg") for n in range(60)]
-    deliveries = [*uploads, *random.Random(1).sample(uploads, 20)]
+    uploads = [cloud.upload(f"in/many-{n}.jpg") for n in range(700)]
+    deliveries = [*uploads, *random.Random(1).sample(uploads, 300)]
     random.Random(2).shuffle(deliveries)
     kinds = list(forms.ALL.values())
     requests = [kinds[n % len(kinds)](each) for n, each in enumerate(deliveries)]
@@ -168,9 +169,9 @@ def test_duplicates_in_any_order_a_killed_replica_and_a_new_redis_give_one_outpu
         servers = [first, second]
         with ThreadPoolExecutor(8) as brokers:
             done = [brokers.submit(delivered, servers, each, 240) for each in requests]
-            until(lambda: sum(each.done() for each in done) >= 20, 120)
+            until(lambda: sum(each.done() for each in done) >= 300, 240)
             first.process.send_signal(signal.SIGKILL)
-            until(lambda: sum(each.done() for each in done) >= 40, 240)
+            until(lambda: sum(each.done() for each in done) >= 600, 240)
             redis.kill()
             redis.start()
             assert {each.result(240) for each in done} <= {202, 204}

@@ -12,7 +12,7 @@ from PIL import Image
 from function.faces import pose
 from function.faces.detect import CenterFace
 from function.faces.face import Face, Fitted
-from function.faces.identity import Identity
+from function.faces.identity import DlibIdentity
 from function.faces.landmarks import FaceMesh
 from function.faces.search import Search
 from function.runtime.backends.onnx import OnnxEngine
@@ -68,8 +68,8 @@ def mesh(mesh_engine: Counting) -> FaceMesh:
 
 
 @pytest.fixture(scope="session")
-def identity() -> Identity:
-    return Identity(OnnxEngine(MODELS / "face_identity_128.onnx"))
+def identity() -> DlibIdentity:
+    return DlibIdentity(OnnxEngine(MODELS / "face_identity_128.onnx"))
 
 
 @pytest.fixture(scope="session")
@@ -84,7 +84,7 @@ def find(search: Search, mesh: FaceMesh) -> Find:
 
 
 @pytest.fixture(scope="session")
-def analyse(find: Find, identity: Identity) -> Callable[[Pixels], list[Face]]:
+def analyse(find: Find, identity: DlibIdentity) -> Callable[[Pixels], list[Face]]:
     """Every face of an image with its pose and identity; the box is the detected one."""
 
     def faces(pixels: Pixels) -> list[Face]:
@@ -93,10 +93,12 @@ def analyse(find: Find, identity: Identity) -> Callable[[Pixels], list[Face]]:
                 index,
                 fitted.detection.box,
                 fitted.detection,
-                fitted.mesh,
+                fitted.five,
                 fitted.presence,
                 pose.estimate(fitted.mesh),
-                identity.embed(pixels, fitted.mesh),
+                fitted.mesh,
+                fitted.outline,
+                identity.embed(pixels, [fitted])[0],
             )
             for index, fitted in enumerate(find(pixels))
         ]

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import cv2
 import numpy as np
 import pytest
 
-from function.faces.identity import SAME_PERSON, distance
+from function.faces.identity import DLIB, distance
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from function.faces.face import Face
-    from function.faces.identity import Identity
+    from function.faces.identity import DlibIdentity
     from tests.function.faces.conftest import Pixels
 
     Analyse = Callable[[Pixels], list[Face]]
@@ -58,14 +59,14 @@ def test_a_changed_photo_shows_the_same_person(
     to_self = distance(changed, embedding(own, analyse))
     assert to_self < 0.45
     assert to_self < distance(changed, embedding(other, analyse)) - 0.15
-    assert to_self < SAME_PERSON
+    assert to_self < DLIB.same_person
 
 
 def test_faces_that_are_identified_together_are_who_they_are_alone(
-    collins: Pixels, analyse: Analyse, identity: Identity
+    collins: Pixels, analyse: Analyse, identity: DlibIdentity
 ):
     (face,) = analyse(collins)
-    meshes = [face.mesh, face.mesh + 9, face.mesh - 9]
-    together = identity.embed_all(collins, meshes)
-    for mesh, own in zip(meshes, together, strict=True):
-        np.testing.assert_allclose(own, identity.embed(collins, mesh), atol=1e-5)
+    faces = [replace(face, mesh=face.mesh + shift) for shift in (0, 9, -9)]
+    together = identity.embed(collins, faces)
+    for each, own in zip(faces, together, strict=True):
+        np.testing.assert_allclose(own, identity.embed(collins, [each])[0], atol=1e-5)

@@ -30,7 +30,8 @@ def test_an_ordinary_face_takes_two_runs(
     pixels: Pixels = request.getfixturevalue(name)
     detection = find(pixels)[0].detection
     mesh_engine.reset()
-    points, presence = mesh.fit(pixels, detection)
+    fitted = mesh.fit(pixels, detection)
+    points, presence = fitted.mesh, fitted.presence
     assert mesh_engine.runs == 2
     assert points.shape == (468, 3)
     assert points.dtype == np.float32
@@ -52,9 +53,9 @@ def test_wrong_eyes_of_the_detector_do_not_mislead_it(
     center = np.array(right.detection.box.center)
     points = ((right.detection.points - center) @ turn.T + center).astype(np.float32)
     mesh_engine.reset()
-    got, presence = mesh.fit(collins, replace(right.detection, points=points))
-    assert presence > 0.99
-    assert apart(got, right.mesh) < 0.05
+    got = mesh.fit(collins, replace(right.detection, points=points))
+    assert got.presence > 0.99
+    assert apart(got.mesh, right.mesh) < 0.05
     assert mesh_engine.runs <= 14
 
 
@@ -82,9 +83,9 @@ def test_where_there_is_no_face_the_presence_is_low_and_the_cost_bounded(
 ):
     noise = np.random.default_rng(0).integers(0, 256, (100, 100, 3), dtype=np.uint8)
     mesh_engine.reset()
-    points, presence = mesh.fit(noise, Detection(Box(*box), np.zeros((5, 2), np.float32), 0.5))
-    assert presence < 0.5
-    assert np.isfinite(points).all()
+    fitted = mesh.fit(noise, Detection(Box(*box), np.zeros((5, 2), np.float32), 0.5))
+    assert fitted.presence < 0.5
+    assert np.isfinite(fitted.mesh).all()
     assert mesh_engine.runs <= 14
 
 
@@ -100,6 +101,6 @@ def test_a_face_in_a_photo_longer_than_opencv_warps_is_fitted(
         alone.detection.points + np.array([shift, 0], np.float32),
         1.0,
     )
-    points, presence = mesh.fit(photo, moved)
-    assert presence > 0.99
-    assert apart(points - (shift, 0, 0), alone.mesh) < 0.02
+    fitted = mesh.fit(photo, moved)
+    assert fitted.presence > 0.99
+    assert apart(fitted.mesh - (shift, 0, 0), alone.mesh) < 0.02

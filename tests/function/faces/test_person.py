@@ -9,6 +9,7 @@ import pytest
 
 from function.caution import Caution
 from function.faces.face import Box, Detection, Face, Pose
+from function.faces.identity import DLIB
 from function.faces.person import Person
 from function.faces.swappers.protocol import Source
 from function.images.picture import Picture
@@ -19,12 +20,12 @@ PICTURE = Picture(np.zeros((8, 8, 3), np.uint8))
 def portrait(size: float, yaw: float, identity: float = 0.0) -> Source:
     box = Box(0, 0, size, size)
     detection = Detection(box, np.zeros((5, 2), np.float32), 0.9)
-    face = Face(0, box, detection, np.zeros((468, 3), np.float32), 1.0, Pose(yaw, 0.0, 0.0))
+    face = Face(0, box, detection, detection.points, 1.0, Pose(yaw, 0.0, 0.0))
     return Source(PICTURE, face, np.full(128, identity, np.float32))
 
 
 def best(*portraits: Source) -> Source:
-    person = Person()
+    person = Person(DLIB)
     for each in portraits:
         person.add(each)
     return person.source()
@@ -57,7 +58,7 @@ def test_the_identity_is_the_mean():
 
 
 def test_photos_of_two_people_are_told():
-    person = Person()
+    person = Person(DLIB)
     person.add(portrait(100, 0, 0.0))
     assert person.cautions == ()
     person.add(portrait(100, 0, 0.7 / np.sqrt(128)))
@@ -66,4 +67,4 @@ def test_photos_of_two_people_are_told():
 
 def test_a_person_needs_a_photo():
     with pytest.raises(ValueError, match="without a photo"):
-        Person().source()
+        Person(DLIB).source()

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from function.faces import pose
 from function.faces.detect import CenterFace
+from function.faces.face import Detection, Fitted
 from function.faces.landmarks import LEFT_EYE, RIGHT_EYE
 from function.faces.search import Search
 from function.trace import Trace
@@ -20,7 +21,6 @@ from function.trace import Trace
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from function.faces.face import Fitted
     from tests.function.faces.conftest import Counting, Find, Pixels
 
 WORST = 26
@@ -347,9 +347,9 @@ def test_a_detection_that_the_landmarks_deny_is_no_face(
 ):
     asked = []
 
-    def deny(pixels: Pixels, detection: object) -> tuple[np.ndarray, float]:
+    def deny(pixels: Pixels, detection: Detection) -> Fitted:
         asked.append(detection)
-        return np.zeros((468, 3), np.float32), 0.49
+        return Fitted(detection, detection.points, 0.49)
 
     detect_engine.reset()
     assert search.faces(collins, deny, Trace()) == []
@@ -375,15 +375,13 @@ class Scripted:
         return [output.astype(np.float32) for output in outputs]
 
 
-def confirm(presence: float) -> Callable[[Pixels, object], tuple[np.ndarray, float]]:
-    """A landmark model that always says the same; its meshes lie where the boxes do."""
+def confirm(presence: float) -> Callable[[Pixels, Detection], Fitted]:
+    """A landmark model that always says the same; its points lie where the boxes do."""
 
-    def fit(pixels: Pixels, detection) -> tuple[np.ndarray, float]:
-        mesh = np.zeros((468, 3), np.float32)
-        mesh[:, :2] = detection.box.center
-        mesh[LEFT_EYE, 0] -= 10
-        mesh[RIGHT_EYE, 0] += 10
-        return mesh, presence
+    def fit(pixels: Pixels, detection: Detection) -> Fitted:
+        five = np.full((5, 2), detection.box.center, np.float32)
+        five[:2, 0] += (-10, 10)
+        return Fitted(detection, five, presence)
 
     return fit
 

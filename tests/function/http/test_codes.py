@@ -163,7 +163,7 @@ PRODUCERS = {
 
 ELSEWHERE = {
     "bad_event", "no_source", "output_taken", "event_in_work", "events_unavailable",
-    "sink_unavailable",
+    "sink_unavailable", "job_conflict", "jobs_unavailable",
 }  # fmt: skip
 
 MEMBERS = {
@@ -190,8 +190,9 @@ HEADERS = {
 
 
 def test_codes_that_need_more_than_a_server_are_produced_elsewhere():
-    folder = Path(__file__).parents[1] / "events"
-    tested = "".join(path.read_text() for path in folder.glob("test_*.py"))
+    folder = Path(__file__).parents[1]
+    paths = [path for name in ("events", "jobs") for path in (folder / name).glob("test_*.py")]
+    tested = "".join(path.read_text() for path in paths)
     for code in ELSEWHERE:
         assert code in KINDS
         assert f'"{code}"' in tested

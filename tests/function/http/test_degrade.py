@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from function import work
+from function.admission.ladder import STEP_S
+from function.assemble import embedded
+from tests import neural as graphs
+from tests.function.test_neural_service import entry
+from tests.graphs import swapping
 
 from .live import HOPPER, Live
 from .raw import eventually
@@ -18,8 +24,8 @@ def held(monkeypatch):
     """Makes a server of one thread that does not decode before it is let go."""
     go, decode, servers = threading.Event(), work.decode, []
 
-    def make(*degrade):
-        server = Live(threads=1, degrade=degrade, degrade_wait_s=0.5).__enter__()
+    def make(*degrade, **settings):
+        server = Live(threads=1, degrade=degrade, degrade_wait_s=0.5, **settings).__enter__()
         servers.append(server)
         monkeypatch.setattr(work, "decode", lambda *a, **k: go.wait(60) and decode(*a, **k))
         return server, go
@@ -57,6 +63,52 @@ def test_a_quick_search_is_said_and_is_over_when_the_queue_is(held, monkeypatch)
     assert said.count(None) == searched.count(False) >= 2
     served = f'ember_rung_requests_total{{rung="quick-search"}} {searched.count(True)}.0'
     assert served in server.get("/metrics").body.decode()
+
+
+@pytest.fixture
+def neural_manifest(tmp_path):
+    """A manifest with a swapper that inverts faces, and an enhancer."""
+    files = {
+        ("detect", "centerface"): embedded().parent / "centerface.onnx",
+        ("identity", "arcface"): graphs.make(tmp_path / "identity.onnx", "arcface"),
+        ("swap", "inswapper_128"): swapping(tmp_path / "swap.onnx", 128, "invert", shift=1.0),
+        ("enhance", "gpen_256"): graphs.make(tmp_path / "enhance.onnx", "gpen_256"),
+    }
+    path = tmp_path / "models.toml"
+    path.write_text("".join(f"{entry(*kind, file)}buckets = [1]\n" for kind, file in files.items()))
+    return path
+
+
+def test_enhancing_and_boosting_are_left_out_where_they_were_to_be_done(held, neural_manifest):
+    server, go = held("no-enhancer", "smaller-boost", manifest=neural_manifest)
+
+    def swap(*more):
+        return server.form("/v1/swap", ("source", HOPPER), ("target", HOPPER), *more)
+
+    with ThreadPoolExecutor(12) as clients:
+        first = [clients.submit(swap) for _ in range(3)]
+        eventually(lambda: server.service.waiting == 1)
+        second = [clients.submit(swap, ("enhance", "0")) for _ in range(2)]
+        eventually(lambda: server.service.waiting == 3)
+        time.sleep(STEP_S)
+        third = [clients.submit(swap) for _ in range(2)]
+        found = clients.submit(faces, server)
+        eventually(lambda: server.service.waiting == 6)
+        go.set()
+        answers = [each.result() for each in (*first, *second, *third)]
+        assert found.result().headers["Ember-Degraded"] is None
+    assert {answer.status for answer in answers} == {200}
+    said = [answer.headers["Ember-Degraded"] for answer in answers]
+    assert said[0] is None
+    assert "enhance" in answers[0].headers["Server-Timing"]
+    assert said[-1] == "no-enhancer, smaller-boost"
+    for answer, degraded in zip(answers, said, strict=True):
+        if degraded and "no-enhancer" in degraded:
+            assert "enhance" not in answer.headers["Server-Timing"]
+    assert all(
+        "no-enhancer" not in (each or "") for each in said[3:5]
+    )  # nothing was to be left out
+    assert answers[-1].body != answers[0].body
 
 
 def test_bulk_is_refused_where_the_operator_wants_that_first(held):

@@ -7,9 +7,9 @@ import re
 from pathlib import Path
 
 import function
-from function.http.calls import FACES, SWAP
 from function.http.connection import KEEPALIVE_S
 from function.http.form import MAX_PARTS
+from function.http.tables import FACES, SWAP
 from function.settings import Settings
 from warmup.variables import variables
 
@@ -25,7 +25,7 @@ def test_every_address_is_in_the_document_and_no_other(live):
         for route in live.app.router.routes()
         if route.method != "HEAD" and "/{file}" not in route.resource.canonical
     }
-    assert set(re.findall(r"`((?:GET|POST) /[^`?]*)`", TEXT)) == calls
+    assert set(re.findall(r"`((?:GET|POST|PUT|DELETE) /[^`?]*)`", TEXT)) == calls
 
 
 def test_every_field_is_in_the_document():

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 import subprocess
+import uuid
 from functools import cache
 from importlib.resources import files
 
@@ -15,7 +17,8 @@ from openapi_spec_validator import validate
 from function.http.openapi import document
 from function.problems import KINDS
 
-from .live import COLLINS, HOPPER, NOBODY, SOURCE, TARGET
+from .live import COLLINS, HOPPER, JSON, NOBODY, SOURCE, TARGET
+from .raw import eventually
 
 DOCUMENT = document()
 OPERATIONS = {
@@ -24,8 +27,8 @@ OPERATIONS = {
     for method, operation in methods.items()
 }
 EXAMPLES = [
-    (path, name, example["value"])
-    for (path, _), operation in OPERATIONS.items()
+    (path, method, name, example["value"])
+    for (path, method), operation in OPERATIONS.items()
     for media in operation.get("requestBody", {}).get("content", {}).values()
     for name, example in media.get("examples", {}).items()
 ]
@@ -65,15 +68,29 @@ def test_every_code_is_in_the_answers_of_some_operation():
             assert str(kind.status) in OPERATIONS["/v1/swap", "post"]["responses"]
 
 
-@pytest.mark.parametrize(("path", "name", "value"), EXAMPLES)
+@pytest.mark.parametrize(("path", "method", "name", "value"), EXAMPLES)
 @pytest.mark.parametrize("accept", ["*/*", "application/json"])
-def test_every_example_runs_and_answers_what_is_declared(live, path, name, value, accept):
-    answer = live.json(path, value, Accept=accept)
-    declared = OPERATIONS[path, "post"]["responses"]["200"]["content"]
-    assert (answer.status, answer.media_type in declared) == (200, True), answer.body[:300]
+def test_every_example_runs_and_answers_what_is_declared(live, path, method, name, value, accept):
+    address = path.replace("{id}", str(uuid.uuid4()))
+    body = json.dumps(value).encode()
+    answer = live.send(method.upper(), address, body, JSON | {"Accept": accept})
+    good = 201 if method == "put" else 200
+    declared = OPERATIONS[path, method]["responses"][str(good)]["content"]
+    assert (answer.status, answer.media_type in declared) == (good, True), answer.body[:300]
     if ref := declared[answer.media_type].get("schema", {}).get("$ref"):
         validator(ref.rpartition("/")[2]).validate(answer.json)
+    if path.startswith("/v1/jobs"):
+        answer = finished(live, address)
+        validator("Job").validate(answer.json)
+        assert answer.json["state"] == "succeeded", "the example has no face"
+    elif answer.media_type == "application/json":
         assert answer.json["faces"], "the example has no face"
+
+
+def finished(live, address):
+    """The answer about a job that has ended."""
+    eventually(lambda: live.get(address).json["state"] not in {"queued", "running"}, 60)
+    return live.get(address)
 
 
 @pytest.mark.parametrize("command", SAMPLES)

@@ -138,6 +138,21 @@ def held_up(pool, batcher, engine, *waiting):
     return futures
 
 
+def step(gate, pool):
+    """Gives an event; until it is set, or the generator ended, a step of another holds a permit."""
+    began, end = threading.Event(), threading.Event()
+
+    def hold():
+        with gate.held():
+            began.set()
+            assert end.wait(PATIENCE_S)
+
+    pool.submit(hold)
+    assert began.wait(PATIENCE_S)
+    yield end
+    end.set()
+
+
 def wait_until(true):
     end = time.monotonic() + PATIENCE_S
     while not true():
@@ -167,7 +182,7 @@ def test_64_threads_get_what_each_would_get_alone(engine, gate, model, pool, run
     assert max(engine.sizes) == 8
     if pads:
         assert set(engine.sizes) <= {1, 4, 8} if runs else True
-    assert (len(batcher._queue), batcher._busy, batcher._called) == (0, 0, False)
+    assert (len(batcher._queue), batcher._busy, batcher._called) == (0, 0, None)
     assert gate._free == gate.permits
     items = sum(size * times for size, times in gate.observer.items.items())
     assert items == sum(1 + (n + step) % 11 for n in range(64) for step in range(20))
@@ -198,8 +213,9 @@ def test_where_only_warmed_sizes_may_run_a_batch_is_filled_up(pool, model, gate)
     assert engine.first[1][3] == 0
 
 
-def test_a_thread_that_runs_a_batch_lets_others_come_to_the_next_one(pool, model):
+def test_while_a_device_runs_a_batch_its_thread_lets_others_come_to_the_next_one(pool, model):
     engine, gate = Sabotaged(model), Gate(1)
+    engine.provider = "CUDAExecutionProvider"
     batcher = make(engine, gate)
     engine.go.clear()
     busy = pool.submit(call, batcher, numbered(1))
@@ -429,8 +445,17 @@ class TestWindow:
     WINDOW = 0.3
 
     @pytest.fixture
+    def gate(self):
+        return Gate(3)
+
+    @pytest.fixture
     def batcher(self, engine, gate):
         return make(engine, gate, runs=2, window=self.WINDOW)
+
+    @pytest.fixture(autouse=True)
+    def other(self, gate, pool):
+        """Ends a step that holds one of the permits, and might come to the batch after it."""
+        yield from step(gate, pool)
 
     def began(self, pool, batcher, engine, *calls):
         """Seconds until the second batch began; its rows."""
@@ -468,7 +493,27 @@ class TestWindow:
         took, first = self.began(pool, batcher, engine, Lane.BULK)
         assert (took < 100, first) == (True, [1])
 
+    def test_where_nobody_else_could_come_it_does_not(self, pool, batcher, engine, other):
+        other.set()
+        wait_until(lambda: batcher._gate.taken == 0)
+        batcher._window = 1000.0
+        took, first = self.began(pool, batcher, engine, Lane.STANDARD)
+        assert (took < 100, first) == (True, [1])
+
+    def test_it_does_not_once_nobody_else_can_come(self, pool, batcher, engine, other):
+        engine.go.clear()
+        pool.submit(call, batcher, numbered(0))
+        assert engine.begun.acquire(timeout=PATIENCE_S)
+        batcher._window = 1000.0
+        waiting = pool.submit(call, batcher, numbered(1))
+        wait_until(lambda: len(batcher._queue) == 1)
+        other.set()
+        assert engine.begun.acquire(timeout=PATIENCE_S)  # on the second of the runs
+        engine.go.set()
+        waiting.result(PATIENCE_S)
+
     def test_an_idle_device_does_not(self, pool, batcher, engine):
+        batcher._on_cpu = False
         engine.go.clear()
         pool.submit(call, batcher, numbered(0))
         assert engine.begun.acquire(timeout=PATIENCE_S)
@@ -496,17 +541,7 @@ class TestWhileAllPermitsAreTaken:
     @pytest.fixture
     def taken(self, gate, pool):
         """Ends the step that holds the only permit."""
-        began, end = threading.Event(), threading.Event()
-
-        def step():
-            with gate.held():
-                began.set()
-                assert end.wait(PATIENCE_S)
-
-        pool.submit(step)
-        assert began.wait(PATIENCE_S)
-        yield end
-        end.set()
+        yield from step(gate, pool)
 
     def come(self, pool, batcher, count, lane=Lane.STANDARD):
         def member(number):
@@ -542,6 +577,68 @@ class TestWhileAllPermitsAreTaken:
         batcher._window = 0.0
         wait(self.come(pool, batcher, 1), PATIENCE_S)
         assert engine.sizes == [1]
+
+
+class TestOnACpu:
+    """A batch is a step like any other: no more threads compute than there are permits."""
+
+    @pytest.fixture
+    def gate(self):
+        return Gate(1)
+
+    @pytest.fixture
+    def batcher(self, engine, gate):
+        return make(engine, gate, sizes=(1, 4), runs=1, window=0.001)
+
+    def queued(self, pool, gate, work, *arguments, **named):
+        before = len(gate._queue)
+        future = pool.submit(work, *arguments, **named)
+        wait_until(lambda: len(gate._queue) > before)
+        return future
+
+    def test_a_batch_needs_a_permit(self, pool, batcher, engine, gate):
+        engine.go.clear()
+        running = pool.submit(call, batcher, numbered(1))
+        assert engine.begun.acquire(timeout=PATIENCE_S)
+        other = self.queued(pool, gate, call, batcher, numbered(2))
+        assert (gate.taken, engine.sizes) == (1, [1])
+        engine.go.set()
+        wait([running, other], PATIENCE_S)
+        assert (engine.sizes, gate.taken) == ([1, 1], 0)
+
+    def test_the_last_who_can_come_runs_the_batch_for_all(self, pool, batcher, engine, gate):
+        for size in (1, 4):
+            batcher.cost.observe(size, 20.0)  # so a full batch saves a minute
+        with gate.held():
+            members = [self.queued(pool, gate, call, batcher, numbered(n)) for n in range(3)]
+        wait(members, PATIENCE_S)
+        assert engine.sizes == [3]
+
+    def test_who_is_called_and_then_goes_leaves_the_batch_to_the_next(
+        self, pool, batcher, engine, gate
+    ):
+        for size in (1, 4):
+            batcher.cost.observe(size, 0.02)
+        its, end = Turn(Lane.STANDARD), threading.Event()
+
+        def step():
+            turn.current.set(Turn(Lane.BULK))
+            with gate.held():
+                assert end.wait(PATIENCE_S)
+
+        with gate.held():
+            goes = self.queued(pool, gate, call, batcher, numbered(1), its=its)
+            stays = self.queued(pool, gate, call, batcher, numbered(2))
+            other = self.queued(pool, gate, contextvars.Context().run, step)
+        wait_until(lambda: batcher._called and gate.wanted)
+        its.gone = True
+        end.set()
+        wait([other, stays], PATIENCE_S)
+        with pytest.raises(Problem):
+            goes.result(PATIENCE_S)
+        assert engine.first == [[2]]
+        assert (len(batcher._queue), batcher._busy, batcher._called) == (0, 0, None)
+        assert gate._free == gate.permits
 
 
 def test_a_batch_that_hangs_is_seen(pool, batcher, engine, gate):
@@ -606,6 +703,6 @@ def test_whatever_happens_to_others_each_has_its_own_outcome(model, calls, runs,
     with ThreadPoolExecutor(len(calls)) as pool:
         found = list(pool.map(one, range(len(calls)), *zip(*calls, strict=True)))
     assert found == [outcomes[fate] for *_, fate in calls]
-    assert (len(batcher._queue), batcher._busy, batcher._called) == (0, 0, False)
+    assert (len(batcher._queue), batcher._busy, batcher._called) == (0, 0, None)
     assert gate._free == gate.permits
     assert gate.watch.longest_s == 0

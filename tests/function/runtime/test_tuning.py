@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import random
 import threading
 
 import numpy as np
@@ -13,16 +15,30 @@ from function.runtime.tuning import Kept, Plan, measure
 from tests.graphs import dense
 
 SIZES = (1, 2, 4, 8)
+NOTHING = itertools.repeat(0.0)
 
 
 class Clock:
-    """Time passes only while an engine runs, and then for all of its runs one after the other."""
+    """Time passes only while an engine runs, and then for all of its runs one after the other.
 
-    def __init__(self):
-        self.now, self.lock = 50.0, threading.Lock()
+    Args:
+        others: seconds that pass beside each run, as others compute on the same CPUs.
+    """
+
+    def __init__(self, others=NOTHING):
+        self.now, self.lock, self.own = 50.0, threading.Lock(), threading.local()
+        self.others = others
 
     def __call__(self):
         return self.now
+
+    def busy(self):
+        return getattr(self.own, "busy", 0.0)
+
+    def run(self, seconds):
+        with self.lock:
+            self.now += seconds + next(self.others)
+        self.own.busy = self.busy() + seconds
 
 
 class Timed:
@@ -33,9 +49,8 @@ class Timed:
         self.sizes = []
 
     def run(self, batch):
-        with self.clock.lock:
-            self.clock.now += self.base + self.slope * len(batch)
-            self.sizes.append(len(batch))
+        self.clock.run(self.base + self.slope * len(batch))
+        self.sizes.append(len(batch))
         return [batch]
 
 
@@ -52,7 +67,9 @@ def measured(clock, narrow, wide, cpus=2):
         return opened[-1]
 
     engine = Timed(clock, *narrow)
-    plan, chosen = measure(engine, open_wide, [(3,)], SIZES, cpus=cpus, clock=clock)
+    plan, chosen = measure(
+        engine, open_wide, [(3,)], SIZES, cpus=cpus, clock=clock, busy=clock.busy
+    )
     assert chosen is (engine if plan.threads == 1 else opened[0])
     return plan, engine
 
@@ -79,18 +96,50 @@ def test_larger_sizes_are_not_tried_once_the_rate_falls(clock):
             return super().run(batch)
 
     engine = Thrashing(clock, 0.001, 0.001)
-    plan, _ = measure(engine, lambda: engine, [(3,)], SIZES, cpus=1, clock=clock)
+    options = {"cpus": 1, "clock": clock, "busy": clock.busy}
+    plan, _ = measure(engine, lambda: engine, [(3,)], SIZES, **options)
     assert plan == Plan(1, 1, 2)
     assert max(engine.sizes) == 4
 
 
 @pytest.mark.parametrize("base", [0.0001, 0.01, 0.5, 4.0])
 def test_it_ends_in_time_whatever_the_model_costs(clock, base):
-    """After so many runs, or 0.2 seconds; what was begun is ended."""
+    """After so many runs, or 0.2 seconds, of computing; what was begun is ended."""
     began = clock()
     measured(clock, (base, base / 100), (base, base / 100))
     longest = 2 * (base + 8 * base / 100)
-    assert clock() - began <= max(0.2, 21.1 * base) + 2 * longest
+    assert clock() - began <= 2 * max(0.2, 21.1 * base) + 2 * longest
+
+
+def test_it_ends_in_time_even_if_others_leave_it_hardly_any():
+    clock = Clock(itertools.repeat(1.0))
+    began = clock()
+    plan, _ = measured(clock, (0.01, 0.0), (0.01, 0.0))
+    assert clock() - began <= 10
+    assert plan.threads == 1
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_what_others_compute_meanwhile_does_not_change_the_size(seed):
+    rng = random.Random(seed)
+    clock = Clock(iter(lambda: rng.random() ** 4 / 10, None))
+    plan, _ = measured(clock, (0.002, 0.0004), (0.002, 0.0004))
+    assert plan == Plan(1, 2, 8)
+
+
+def test_all_cpus_for_one_batch_have_to_win_on_the_clock_as_well(clock):
+    """The thread that waits for the others of its inference computes less than it takes."""
+
+    class Waiting(Timed):
+        def run(self, batch):
+            self.clock.now += 0.01
+            return super().run(batch)
+
+    wide = Waiting(clock, 0.001, 0.0)
+    options = {"cpus": 2, "clock": clock, "busy": clock.busy}
+    plan, _ = measure(Timed(clock, 0.004, 0.0), lambda: wide, [(3,)], SIZES, **options)
+    assert plan == Plan(1, 2, 8)
+    assert wide.sizes
 
 
 def test_a_single_cpu_has_no_choice_of_threads(clock):

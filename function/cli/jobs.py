@@ -1,0 +1,168 @@
+"""`ember jobs`."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import time
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from function.cli.failure import Failure
+from function.exits import Exit
+from function.jobs import report, setup
+from function.jobs.book import BookError
+from function.jobs.job import key_of, owner_of
+from function.jobs.shelf import ShelfError
+from function.settings import load
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Coroutine
+
+    from function.jobs.book import Book
+    from function.jobs.job import Job
+    from function.jobs.shelf import Shelf
+
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+_AT_ONCE = 500
+
+
+class _Age(click.ParamType[float]):
+    """A length of time like 30m, in seconds."""
+
+    name = "age"
+
+    def convert(
+        self, value: str | float, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """Read it."""
+        match = re.fullmatch(r"([0-9]+)([smhd])", str(value))
+        if not match:
+            self.fail(f"{value} is no age like 90s, 30m, 24h or 7d.", param, ctx)
+        return int(match[1]) * _UNITS[match[2]]
+
+
+@click.group()
+def jobs() -> None:
+    """See and strike out the jobs in the Redis that EMBER_REDIS_URL names.
+
+    Jobs of a server without Redis are in its memory, and are seen only over HTTP.
+    """
+
+
+@jobs.command("ls")
+@click.option("--subject", help="Only the jobs of this caller.")
+@click.option("--json", "as_json", is_flag=True, help="One line of JSON for each job.")
+def list_(subject: str | None, as_json: bool) -> None:
+    """List jobs."""
+
+    async def work() -> None:
+        async with _opened() as (book, _):
+            for job in await _all(book, subject):
+                click.echo(json.dumps(report.of_job(job)) if as_json else _line(job))
+
+    _run(work())
+
+
+@jobs.command()
+@click.argument("id")
+@click.option("--subject", help="Whose it is; where nobody says who he is, leave it out.")
+def show(id: str, subject: str | None) -> None:  # noqa: A002
+    """Tell everything about a job, as JSON."""
+
+    async def work() -> Job | None:
+        async with _opened() as (book, _):
+            return await book.get(key_of(subject, id))
+
+    job: Job | None = _run(work())
+    if job is None:
+        message = "There is no such job; `ember jobs ls` has those that there are."
+        raise Failure(message, Exit.BAD_INPUT)
+    click.echo(json.dumps(report.of_job(job) | {"subject": job.spec.subject}, indent=2))
+
+
+@jobs.command()
+@click.option("--older", type=_Age(), help="Only what last changed so long ago, like 24h.")
+@click.option("--subject", help="Only the jobs of this caller.")
+@click.option("--open", "also_open", is_flag=True, help="Also those that have not ended.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def purge(older: float | None, subject: str | None, also_open: bool, yes: bool) -> None:
+    """Delete jobs that have ended, with all their photos.
+
+    Without --older and --subject that is all of them.
+    """
+
+    async def chosen(book: Book) -> list[Job]:
+        until = time.time() - (older or 0.0)
+        found = await _all(book, subject)
+        return [job for job in found if job.changed <= until and (also_open or not job.state.open)]
+
+    async def count() -> int:
+        async with _opened() as (book, _):
+            return len(await chosen(book))
+
+    async def work() -> int:
+        async with _opened() as (book, shelf):
+            found = await chosen(book)
+            for job in found:
+                if job.state.open:
+                    await book.end(job.spec.key, 1.0)  # whoever works on it stops
+                await shelf.drop([*job.spec.inputs, *job.spec.results])
+                await book.forget(job.spec.key)
+            return len(found)
+
+    if not yes:
+        click.confirm(f"Delete {_counted(_run(count()))} for good?", abort=True)
+    click.echo(f"{_counted(_run(work()))} deleted.")
+
+
+@asynccontextmanager
+async def _opened() -> AsyncIterator[tuple[Book, Shelf]]:
+    """The book and the shelf that the settings describe."""
+    settings = load(os.environ)
+    if settings.redis_url is None:
+        raise Failure(
+            "EMBER_REDIS_URL is not set: without Redis, jobs are in the memory of a server and are"
+            " seen only over HTTP, at /v1/jobs.",
+            Exit.CONFIG,
+        )
+    book, shelf = setup.book(settings), setup.shelf(settings)
+    try:
+        yield book, shelf
+    finally:
+        await book.close()
+        await shelf.close()
+
+
+async def _all(book: Book, subject: str | None) -> list[Job]:
+    """All jobs, or those of a caller."""
+    owner = None if subject is None else owner_of(subject)
+    found: list[Job] = []
+    while more := await book.of(owner, len(found), _AT_ONCE):
+        found += more
+    return found
+
+
+def _run(work: Coroutine[Any, Any, Any]) -> Any:
+    try:
+        return asyncio.run(work)
+    except (BookError, ShelfError) as error:
+        raise Failure(f"The jobs cannot be reached: {error}.", Exit.UNAVAILABLE) from None
+
+
+def _line(job: Job) -> str:
+    """A job in one line for people."""
+    progress = f"{job.done}/{job.spec.targets}"
+    whose = job.spec.subject or "-"
+    return (
+        f"{report.moment(job.changed)}  {job.state:<9}  {progress:>5}"
+        f"  {job.spec.lane:<11}  {whose}  {job.spec.id}"
+    )
+
+
+def _counted(count: int) -> str:
+    return "1 job" if count == 1 else f"{count} jobs"

@@ -1,0 +1,96 @@
+"""What runs beside the requests: swaps that nobody waits for, and who makes them."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from function.admission.ladder import Rung
+from function.trace import Trace
+from function.turn import Lane, current
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from function.admission.setup import Parts
+    from function.events.desk import Desk
+    from function.jobs.works import Works
+    from function.orders import SwapOrder, SwapResult
+    from function.service import Service
+    from function.storage.storage import Storage
+    from warmup.replica import Replica
+
+
+@dataclass(frozen=True, slots=True)
+class Unattended:
+    """Swaps for nobody who waits, in the lane of the running turn."""
+
+    service: Service
+    parts: Parts
+    replica: Replica
+
+    async def swap(self, order: SwapOrder) -> SwapResult:
+        """See `Service.swap`."""
+        trace, began, lane = Trace(), time.perf_counter(), current.get().lane
+        self.parts.queue.enter(lane)
+        try:
+            result = await self.service.swap(order, trace)
+        finally:
+            self.parts.queue.leave(lane)
+        waited_ms = trace.of("queue", "load")
+        self.parts.queue.learn(time.perf_counter() - began - waited_ms / 1e3)
+        return result
+
+    def gate(self, lane: Lane = Lane.BULK) -> float | None:
+        """For how many seconds nothing more is to be begun with; None for not at all."""
+        if refusal := self.parts.queue.refusal(lane):
+            return refusal.again_s
+        if lane is Lane.BULK and Rung.REFUSE_BULK in self.parts.look():
+            return self.parts.queue.load.wait_s(lane)
+        return None
+
+    def lanes(self) -> list[Lane]:
+        """The lanes whose jobs may be begun with."""
+        if not self.replica.ready:
+            return []
+        return [lane for lane in Lane if self.gate(lane) is None]
+
+
+class Beside:
+    """What runs beside the requests, and what they share.
+
+    Args:
+        desk: takes over what other replicas have left; None where no events are taken in.
+        works: does jobs.
+        storage: is closed at the end.
+        patience_s: how long requests, events and jobs together may take to end.
+    """
+
+    def __init__(
+        self, desk: Desk | None, works: Works, storage: Storage, patience_s: float
+    ) -> None:
+        self._desk, self._works, self._storage = desk, works, storage
+        self._patience_s, self._until = patience_s, math.inf
+
+    async def stopping(self, _: object) -> None:
+        """From here on everything ends."""
+        self._until = time.monotonic() + self._patience_s
+
+    async def running(self, _: object) -> AsyncIterator[None]:
+        """Begin; at the end, let what requests have left behind come to its own."""
+        going_on = [asyncio.create_task(self._works.run())]
+        if self._desk:
+            going_on.append(asyncio.create_task(self._desk.take_over()))
+        yield
+        for task in going_on:
+            task.cancel()
+        await asyncio.gather(*going_on, return_exceptions=True)
+        left_s = max(0.0, min(self._patience_s, self._until - time.monotonic()))
+        closing = [self._works.close(left_s)]
+        if self._desk:
+            closing.append(self._desk.close(left_s))
+        await asyncio.gather(*closing)
+        await self._storage.close()

@@ -1,0 +1,234 @@
+"""The calls about jobs: swaps that are done when there is time."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import time
+import uuid
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from aiohttp import hdrs, web
+
+from function.http import accept, answers, fields
+from function.http.edge import exchange_of
+from function.http.health import check_open
+from function.http.ordering import answered
+from function.http.tables import ASYNC, JOB
+from function.jobs import report
+from function.jobs.book import BookError
+from function.jobs.job import key_of, owner_of
+from function.problems import Problem
+from warmup.phase import Phase
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from aiohttp.web import Request, Response
+
+    from function.http.admission import Visit
+    from function.http.ordering import Ordering
+    from function.jobs.job import Job
+    from warmup.replica import Replica
+
+PREFER, RESPOND_ASYNC = "Prefer", "respond-async"
+LAST = "Last-Event-ID"
+STREAM = "text/event-stream"
+ID = "[A-Za-z0-9_-]{1,64}"
+
+_WISH = re.compile(rf"(^|[,;])\s*{RESPOND_ASYNC}\s*($|[,;=])", re.IGNORECASE)
+_LONG_ENOUGH = 20
+"""Characters of an id that is all that protects a job, where nobody says who he is."""
+_LOOK_S, _SILENCE_S = 0.5, 15.0
+_SOME, _MOST = 50, 200
+_LATEST = 10**6
+
+
+def wants_job(request: Request) -> bool:
+    """Whether nobody waits for the answer (RFC 7240)."""
+    return any(_WISH.search(wish) for wish in request.headers.getall(PREFER, []))
+
+
+@dataclass(frozen=True, slots=True)
+class Jobs:
+    """Handlers of the calls about jobs.
+
+    Attributes:
+        ordering: makes jobs.
+        replica: tells whether new ones are taken.
+        stream_s: how long a stream of events may last.
+    """
+
+    ordering: Ordering
+    replica: Replica
+    stream_s: float
+
+    async def put(self, request: Request) -> Response:
+        """Make a job, or say how far the one of that name is, if it is the same."""
+        check_open(self.replica)
+        name = request.match_info["id"]
+        async with self._visit(request) as visit:
+            if visit.visitor.subject is None and len(name) < _LONG_ENOUGH:
+                raise Problem(
+                    "bad_value",
+                    f"Where nobody says who he is, the id of a job has {_LONG_ENOUGH} characters"
+                    " or more: who knows it may do everything with the job.",
+                    field="id",
+                    hint="Use a UUID.",
+                )
+            opened = await self.ordering.order(request, visit, name, JOB)
+            return await self._told(opened.job, 201 if opened.new else 200)
+
+    async def make(self, request: Request) -> Response:
+        """Make a job of a swap whose answer nobody waits for."""
+        async with self._visit(request) as visit:
+            opened = await self.ordering.order(request, visit, uuid.uuid4().hex, ASYNC)
+            exchange_of(request).headers["Preference-Applied"] = RESPOND_ASYNC
+            return await self._told(opened.job, 202)
+
+    async def get(self, request: Request) -> Response:
+        """How far a job is."""
+        fields.no_query(request)
+        async with self._visit(request) as visit:
+            return await self._told(await self._found(request, visit))
+
+    async def some(self, request: Request) -> Response:
+        """The caller's jobs, the newest first."""
+        fields.no_query(request, ("start", "count"))
+        start, count = _whole(request, "start", 0, 0, _LATEST), _whole(request, "count", _SOME, 1)
+        async with self._visit(request) as visit:
+            if (subject := visit.visitor.subject) is None:
+                raise Problem(
+                    "forbidden",
+                    "Jobs are listed for callers who say who they are, and nobody does here.",
+                    hint="Ask for a job by its id.",
+                )
+            book = self.ordering.works.book
+            jobs = await answered(book.of(owner_of(subject), start, count + 1))
+        following = start + count if len(jobs) > count else None
+        told = [report.of_job(job) for job in jobs[:count]]
+        return answers.plain({"jobs": told, "next": following})
+
+    async def delete(self, request: Request) -> Response:
+        """Cancel a job, or delete the results of one that has ended."""
+        fields.no_query(request)
+        async with self._visit(request) as visit:
+            key = key_of(visit.visitor.subject, request.match_info["id"])
+            if (job := await answered(self.ordering.works.end(key))) is None:
+                raise _unknown()
+            return await self._told(job)
+
+    async def result(self, request: Request) -> Response:
+        """One result of a job: the photo, piece by piece as it comes from the shelf."""
+        fields.no_query(request)
+        async with self._visit(request) as visit:
+            job = await self._found(request, visit)
+            at = int(request.match_info["place"])
+            found = job.items[at].result if at < len(job.items) else None
+            kept = None
+            if found and "uri" not in found:
+                kept = await answered(self.ordering.works.shelf.get(job.spec.result(at)))
+            if kept is None or found is None:
+                raise Problem(
+                    "not_found",
+                    f"There is no result {at} of this job here; the job is {job.state}.",
+                    hint="The job says what became of each of its targets.",
+                )
+            accept.best(_wishes(request), [found["media_type"]])
+        length = {hdrs.CONTENT_LENGTH: str(kept.size)}
+        return web.Response(body=kept.pieces, content_type=found["media_type"], headers=length)
+
+    async def events(self, request: Request) -> Response:
+        """How far a job is, told with every change (server-sent events)."""
+        fields.no_query(request)
+        async with self._visit(request) as visit:
+            job = await self._found(request, visit)
+            accept.best(_wishes(request), [STREAM])
+        last = request.headers.get(LAST, "")
+        seen = int(last) if re.fullmatch("[0-9]{1,15}", last) else 0
+        return web.Response(body=self._stream(job, seen), content_type=STREAM, charset="utf-8")
+
+    async def _stream(self, job: Job, seen: int) -> AsyncIterator[bytes]:
+        """Whatever has changed since a version, until there is nothing more to come."""
+        began = spoke = time.monotonic()
+        yield b"retry: 1000\n\n"
+        while True:
+            now = time.monotonic()
+            if job.version != seen:
+                seen, spoke = job.version, now
+                told = json.dumps(await self._facts(job))
+                yield f"id: {seen}\nevent: {job.state}\ndata: {told}\n\n".encode()
+            elif now - spoke > _SILENCE_S:
+                spoke = now
+                yield b": nothing new\n\n"
+            leaving = self.replica.phase in {Phase.DRAINING, Phase.FAILED}
+            if not job.state.open or leaving or now - began > self.stream_s:
+                return
+            await asyncio.sleep(_LOOK_S)
+            try:
+                found = await self.ordering.works.book.get(job.spec.key)
+            except BookError:
+                continue
+            if found is None:
+                return
+            job = found
+
+    def _visit(self, request: Request) -> Visit:
+        return self.ordering.limits.door.visit(request, waits=False)
+
+    async def _found(self, request: Request, visit: Visit) -> Job:
+        """The job that a request is about; of others there is none.
+
+        Raises:
+            Problem: `not_found`, `jobs_unavailable`.
+        """
+        key = key_of(visit.visitor.subject, request.match_info["id"])
+        if job := await answered(self.ordering.works.book.get(key)):
+            return job
+        raise _unknown()
+
+    async def _told(self, job: Job, status: int = 200) -> Response:
+        headers: dict[str, str] = {}
+        if status != 200:
+            headers[hdrs.LOCATION] = f"{report.PATH}/{job.spec.id}"
+        if job.state.open:
+            headers[hdrs.RETRY_AFTER] = "1"
+        return answers.plain(await self._facts(job), status=status, headers=headers)
+
+    async def _facts(self, job: Job) -> dict[str, Any]:
+        """Everything about a job; how long it will take follows from what was learned here."""
+        ahead, eta_s = None, None
+        if job.state.open:
+            try:
+                ahead = await self.ordering.works.book.ahead(job.spec.key)
+            except BookError:
+                ahead = None
+            load = self.ordering.limits.door.parts.queue.load
+            if load.hold_s is not None:
+                left = job.spec.targets - job.done + (ahead or 0)
+                eta_s = round(max(load.hold_s, left * load.hold_s / load.places), 1)
+        return report.of_job(job) | {"position": ahead, "eta_s": eta_s}
+
+
+def _unknown() -> Problem:
+    return Problem(
+        "not_found",
+        "There is no such job, or there is none any more.",
+        hint="Jobs are forgotten some time after their end.",
+    )
+
+
+def _whole(request: Request, name: str, default: int, least: int, most: int = _MOST) -> int:
+    """A query parameter that is a whole number."""
+    text = request.query.get(name, str(default))
+    if not re.fullmatch("[0-9]{1,7}", text) or not least <= int(text) <= most:
+        raise Problem(
+            "bad_value", f"`{name}` is a whole number from {least} to {most}.", field=name
+        )
+    return int(text)
+
+
+def _wishes(request: Request) -> tuple[accept.Wish, ...]:
+    return accept.parse(request.headers.getall(hdrs.ACCEPT, []))

@@ -1,0 +1,114 @@
+"""The fields of each call: read by the parser and by the OpenAPI document."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from function.faces.look import BLEND
+from function.faces.select import Selection, Way
+from function.http.fields import Photos, Value
+from function.images.formats import FORMATS
+from function.problems import Problem
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from function.http.fields import Table
+
+MOST_TARGETS = 50
+"""Of one job."""
+
+SWAP: Table = {
+    "source": Photos("Photos of the person to put in.", most=8, required=True),
+    "target": Photos("The photo to change.", required=True),
+    "like": Photos("A photo of the person to replace; goes with `faces=like`."),
+    "faces": Value(
+        "Which faces of the target; indices are those of `/v1/faces`, from 0, from the left.",
+        {
+            "type": "string",
+            "pattern": "^(all|largest|like|index:[0-9]{1,6}(,[0-9]{1,6})*)$",
+            "maxLength": 4096,
+            "default": "all",
+        },
+    ),
+    "format": Value(
+        "The format of the result; by default the target's own where possible, else PNG.",
+        {"type": "string", "enum": list(FORMATS)},
+    ),
+    "quality": Value(
+        "Of the result, where the format loses quality.",
+        {"type": "integer", "minimum": 1, "maximum": 100},
+    ),
+    "boost": Value(
+        "Side in pixels up to which faces are made, in multiples of what the model makes; by"
+        " default what they need, up to 256. Needs a model for swapping.",
+        {"type": "integer", "minimum": 128, "maximum": 1024},
+    ),
+    "weight": Value(
+        "How much of the source's identity, in percent: at 100 that of the target is even taken"
+        " away. Needs a model for swapping.",
+        {"type": "integer", "minimum": 0, "maximum": 100, "default": 50},
+    ),
+    "enhance": Value(
+        "How much of the enhanced face is used, in percent; 0 for none. Needs an enhancer.",
+        {"type": "integer", "minimum": 0, "maximum": 100, "default": BLEND},
+    ),
+    "masks": Value(
+        "What decides which part of a face is replaced, with commas between; by default what the"
+        " replica has of box and occlusion. Needs a model for swapping.",
+        {
+            "type": "string",
+            "pattern": "^(box|occlusion|area|region)(,(box|occlusion|area|region))*$",
+            "maxLength": 64,
+        },
+    ),
+    "image": Value(
+        "Whether a JSON answer has the image.",
+        {"type": "string", "enum": ["base64", "none"], "default": "base64"},
+    ),
+}
+FACES: Table = {"image": Photos("The photo to look at.", required=True)}
+JOB: Table = {
+    "source": SWAP["source"],
+    "target": Photos("The photos to change.", most=MOST_TARGETS, required=True),
+    **{name: SWAP[name] for name in ("like", "faces", "format", "quality")},
+    "output": Value(
+        "URIs that the results are written to, one for each target, with spaces between them: gs:,"
+        " or signed ones (https:) that take a PUT. Without them, results are kept here.",
+        {"type": "string", "maxLength": 2048 * MOST_TARGETS},
+    ),
+    "callback": Value(
+        "An https: URI that is told when the job has ended.",
+        {"type": "string", "maxLength": 2048},
+    ),
+    "callback_secret": Value(
+        "Signs what is told, as Standard Webhooks has it: whsec_ and 24 to 64 bytes in base64.",
+        {"type": "string", "maxLength": 100},
+    ),
+    "callback_image": Value(
+        "Whether the result is told as well; for a job of one target.",
+        {"type": "string", "enum": ["none", "base64"], "default": "none"},
+    ),
+}
+ASYNC: Table = {**JOB, "image": SWAP["image"]}
+"""Of a swap whose answer nobody waits for."""
+
+
+def selected(values: Mapping[str, Any], *, like: bool) -> Selection:
+    """The faces that the fields name; `like` is whether there is a photo of that field.
+
+    Raises:
+        Problem: they make no sense, alone or together.
+    """
+    selection = Selection.parse(values.get("faces", Way.ALL))
+    if like and selection.way is not Way.LIKE:
+        raise Problem(
+            "bad_value",
+            "`like` is only for faces=like.",
+            field="like",
+            hint="Add faces=like, or leave out `like`.",
+        )
+    if selection.way is Way.LIKE and not like:
+        raise Problem("missing_field", "`faces=like` needs a photo of the person.", field="like")
+    return selection

@@ -1,0 +1,1 @@
+"""Jobs: swaps that are done when there is time, whatever happens to the replica that took them."""

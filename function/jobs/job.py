@@ -1,0 +1,262 @@
+"""One job as values: what is to be done, how far it is, and both as text for a book."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any, Self
+
+from function.admission.account import Receipt
+from function.meaning import Meaning
+from function.turn import Lane
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class State(Meaning):
+    """Where a job is in its life, or one of its targets."""
+
+    QUEUED = "queued", "it waits for its turn"
+    RUNNING = "running", "it is being worked on"
+    SUCCEEDED = "succeeded", "all of it is done"
+    PARTLY = "partly", "some of its targets are done, the others have failed"
+    FAILED = "failed", "nothing of it could be done; the reason is told"
+    CANCELLED = "cancelled", "it was cancelled, or was not done within the time that jobs are kept"
+    DELETED = "deleted", "it was done; its results have been deleted"
+
+    @property
+    def open(self) -> bool:
+        """Whether something is still to come."""
+        return self in {State.QUEUED, State.RUNNING}
+
+
+class Call(Meaning):
+    """What became of a job's callback."""
+
+    NONE = "none", "there is none, or the job has not ended"
+    PENDING = "pending", "it is to be sent, perhaps once more"
+    DELIVERED = "delivered", "the receiver has confirmed it"
+    FAILED = "failed", "it was given up"
+
+
+@dataclass(frozen=True, slots=True)
+class Callback:
+    """Who is told when a job has ended.
+
+    Attributes:
+        uri: where to.
+        secret: signs what is told, as `whsec_` and base64.
+        images: whether the result is told as well.
+    """
+
+    uri: str
+    secret: str = field(repr=False)
+    images: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """What is to be done: everything about a job that never changes.
+
+    Attributes:
+        id: as its owner calls it.
+        subject: its owner; None where nobody has to say who he is.
+        digest: of the request, to tell another one from the same.
+        at: where on the shelf its photos are; nobody can guess it.
+        lane: how urgent it is.
+        created: in seconds of Unix time.
+        sources: how many photos there are of the person to put in.
+        targets: how many photos are to be changed.
+        like: whether there is a photo of the person to replace.
+        faces: which faces, as in a request.
+        format: of the results; None for the target's own.
+        quality: of the results; None for the format's default.
+        outputs: URIs that results are written to, one for each target, or none.
+        prices: tokens for each target.
+        receipt: what was taken for them.
+        callback: who is told.
+        request_id: of the request that made it.
+        trace: the id of that request's trace, or "".
+    """
+
+    id: str
+    subject: str | None
+    digest: str
+    at: str
+    lane: Lane
+    created: float
+    sources: int = 1
+    targets: int = 1
+    like: bool = False
+    faces: str = "all"
+    format: str | None = None
+    quality: int | None = None
+    outputs: tuple[str, ...] = ()
+    prices: tuple[int, ...] = ()
+    receipt: Receipt | None = None
+    callback: Callback | None = None
+    request_id: str = ""
+    trace: str = ""
+
+    @property
+    def key(self) -> str:
+        """What it is called in a book: it names nobody."""
+        return key_of(self.subject, self.id)
+
+    @property
+    def owner(self) -> str:
+        """What its owner is called in a book."""
+        return owner_of(self.subject)
+
+    def source(self, place: int) -> str:
+        """The name of a source on the shelf."""
+        return f"{self.at}/source-{place}"
+
+    def target(self, place: int) -> str:
+        """The name of a target on the shelf."""
+        return f"{self.at}/target-{place}"
+
+    @property
+    def reference(self) -> str:
+        """The name of the photo of the person to replace."""
+        return f"{self.at}/like"
+
+    def result(self, place: int) -> str:
+        """The name of a result on the shelf."""
+        return f"{self.at}/result-{place}"
+
+    @property
+    def inputs(self) -> list[str]:
+        """The names of all photos that came with it."""
+        sources = [self.source(place) for place in range(self.sources)]
+        targets = [self.target(place) for place in range(self.targets)]
+        return [*sources, *targets, *([self.reference] if self.like else [])]
+
+    @property
+    def results(self) -> list[str]:
+        """The names of all its results."""
+        return [self.result(place) for place in range(self.targets)]
+
+    def text(self) -> str:
+        """As text for a book."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read `text`."""
+        told = json.loads(text)
+        receipt, callback = told["receipt"], told["callback"]
+        told |= {
+            "lane": Lane(told["lane"]),
+            "outputs": tuple(told["outputs"]),
+            "prices": tuple(told["prices"]),
+            "receipt": Receipt(**receipt) if receipt else None,
+            "callback": Callback(**callback) if callback else None,
+        }
+        return cls(**told)
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One target of a job.
+
+    Attributes:
+        state: where it is; `RUNNING` also after a crash, when it has not been taken up again.
+        result: what is known about the result, once there is one.
+        problem: why there is none, once that is known.
+    """
+
+    state: State = State.QUEUED
+    result: Mapping[str, Any] | None = None
+    problem: Mapping[str, Any] | None = None
+
+    def text(self) -> str:
+        """As text for a book."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read `text`."""
+        told = json.loads(text)
+        return cls(State(told["state"]), told["result"], told["problem"])
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A job as a book has it.
+
+    Attributes:
+        spec: what is to be done.
+        state: where it is.
+        items: its targets.
+        version: grows with every change.
+        changed: when it last changed, in seconds of Unix time.
+        ends: when it is forgotten, likewise.
+        tries: how often it was taken up.
+        call: what became of its callback.
+        calls: how often that was tried.
+        call_note: why it has not worked so far.
+    """
+
+    spec: Spec
+    state: State
+    items: tuple[Item, ...]
+    version: int
+    changed: float
+    ends: float
+    tries: int = 0
+    call: Call = Call.NONE
+    calls: int = 0
+    call_note: str = ""
+
+    @classmethod
+    def of(cls, fields: Mapping[str, str]) -> Self:
+        """Put together what a book keeps by name."""
+        spec = Spec.parse(fields["spec"])
+        items = (fields.get(f"item:{place}") for place in range(spec.targets))
+        return cls(
+            spec=spec,
+            state=State(fields["state"]),
+            items=tuple(Item.parse(text) if text else Item() for text in items),
+            version=int(fields["version"]),
+            changed=int(fields["changed"]) / 1e3,
+            ends=int(fields["ends"]) / 1e3,
+            tries=int(fields.get("tries", 0)),
+            call=Call(fields.get("call", Call.NONE)),
+            calls=int(fields.get("calls", 0)),
+            call_note=fields.get("call_note", ""),
+        )
+
+    @property
+    def done(self) -> int:
+        """How many targets are done, well or badly."""
+        return sum(not item.state.open for item in self.items)
+
+    def unbegun(self) -> int:
+        """The tokens of the targets that nobody has begun with."""
+        pairs = zip(self.items, self.spec.prices, strict=False)
+        return sum(price for item, price in pairs if item.state is State.QUEUED)
+
+
+def outcome(items: tuple[Item, ...]) -> State:
+    """The state of a job whose targets are all done."""
+    states = {item.state for item in items}
+    if states == {State.SUCCEEDED}:
+        return State.SUCCEEDED
+    return State.PARTLY if State.SUCCEEDED in states else State.FAILED
+
+
+def key_of(subject: str | None, id: str) -> str:  # noqa: A002
+    """What the job of that name is called in a book; of others it is another one."""
+    return _digest(f"{subject or ''}\n{id}")
+
+
+def owner_of(subject: str | None) -> str:
+    """What an owner of jobs is called in a book."""
+    return _digest(subject or "")
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:32]

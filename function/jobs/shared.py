@@ -1,0 +1,197 @@
+"""The book and the shelf in Redis, for replicas that share them; see book.lua."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from redis.exceptions import RedisError
+
+from function.jobs.book import HEAD_START_MS, BookError, Ended, FullError, Opened, Taken
+from function.jobs.job import Job, State
+from function.jobs.shelf import Kept, ShelfError
+from function.redis import Script, connect
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Sequence
+
+    from function.jobs.job import Call, Item, Spec
+    from function.turn import Lane
+
+_SCRIPT = Path(__file__).parent / "book.lua"
+_PREFIX = "ember:{jobs}:"
+_CONNECTIONS = 16
+_AT_ONCE = 100
+_PIECE = 256 * 1024
+_PATIENCE = 8
+"""How much longer than a decision a photo may take."""
+
+
+class SharedBook:
+    """See `Book`.
+
+    Args:
+        url: `redis://` or `rediss://` (TLS), with user, password and database if any.
+        timeout_s: how long a question may take.
+
+    Raises:
+        ValueError: it is no such address.
+    """
+
+    def __init__(self, url: str, timeout_s: float) -> None:
+        self._script = Script(url, timeout_s, _CONNECTIONS, _SCRIPT, BookError)
+
+    async def open(self, spec: Spec, limit: int, keep_s: float) -> Opened:
+        """See `Book`."""
+        head_ms = HEAD_START_MS[spec.lane]
+        called = int(spec.callback is not None)
+        facts = (spec.text(), spec.lane, head_ms, spec.owner, limit, _ms(keep_s), called)
+        what, found = await self._ask("open", spec.key, *facts)
+        if what == "full":
+            raise FullError
+        return Opened(_job(found), new=what == "new")
+
+    async def get(self, key: str) -> Job | None:
+        """See `Book`."""
+        found = await self._ask("get", key)
+        return _job(found) if found else None
+
+    async def of(self, owner: str | None, start: int, count: int) -> list[Job]:
+        """See `Book`."""
+        return _jobs(await self._ask("of", "", owner or "", start, count))
+
+    async def take(self, lanes: Sequence[Lane], lease_s: float) -> Taken | None:
+        """See `Book`."""
+        token = secrets.token_hex(8)
+        found = await self._ask("take", "", token, _ms(lease_s), *lanes)
+        return Taken(_job(found), token) if found else None
+
+    async def renew(self, key: str, token: str, lease_s: float) -> bool:
+        """See `Book`."""
+        return await self._mine("renew", key, token, _ms(lease_s))
+
+    async def mark(self, key: str, token: str, place: int, item: Item) -> bool:
+        """See `Book`."""
+        return await self._mine("mark", key, token, place, item.text())
+
+    async def finish(self, key: str, token: str, state: State, keep_s: float) -> bool:
+        """See `Book`."""
+        return await self._mine("finish", key, token, state, _ms(keep_s))
+
+    async def release(self, key: str, token: str, again_s: float | None) -> bool:
+        """See `Book`."""
+        tried = int(again_s is not None)
+        return await self._mine("release", key, token, _ms(again_s or 0), tried)
+
+    async def end(self, key: str, keep_s: float) -> Ended | None:
+        """See `Book`."""
+        before, found = await self._ask("end", key, _ms(keep_s))
+        return Ended(_job(found), State(before)) if found else None
+
+    async def call(self, lease_s: float) -> Job | None:
+        """See `Book`."""
+        found = await self._ask("call", "", _ms(lease_s))
+        return _job(found) if found else None
+
+    async def called(self, key: str, call: Call, note: str, again_s: float) -> None:
+        """See `Book`."""
+        await self._ask("called", key, call, note, _ms(again_s))
+
+    async def over(self) -> list[Job]:
+        """See `Book`."""
+        return _jobs(await self._ask("over", "", _AT_ONCE))
+
+    async def forget(self, key: str) -> None:
+        """See `Book`."""
+        await self._ask("forget", key)
+
+    async def ahead(self, key: str) -> int | None:
+        """See `Book`."""
+        found = await self._ask("ahead", key)
+        return int(found[0]) if found else None
+
+    async def counts(self) -> dict[str, int]:
+        """See `Book`."""
+        found = await self._ask("counts", "")
+        return dict(zip(("queued", "running", "due"), map(int, found), strict=True))
+
+    async def close(self) -> None:
+        """See `Book`."""
+        await self._script.close()
+
+    async def _mine(self, what: str, key: str, *more: str | int) -> bool:
+        return bool((await self._ask(what, key, *more))[0])
+
+    async def _ask(self, what: str, key: str, *more: str | int) -> list[Any]:
+        return await self._script([_PREFIX], [what, key, *map(str, more)])
+
+
+class SharedShelf:
+    """See `Shelf`. Redis forgets photos by itself when their time is over.
+
+    Args:
+        url: as of `SharedBook`.
+        timeout_s: how long one question may take that is about no photo.
+
+    Raises:
+        ValueError: it is no such address.
+    """
+
+    def __init__(self, url: str, timeout_s: float) -> None:
+        self._patience_s = timeout_s * _PATIENCE
+        self._redis = connect(url, timeout_s, _CONNECTIONS)
+
+    async def put(self, name: str, data: bytes, keep_s: float) -> None:
+        """See `Shelf`."""
+        async with self._asking():
+            await self._redis.set(_place(name), data, px=_ms(keep_s))
+
+    async def get(self, name: str) -> Kept | None:
+        """See `Shelf`."""
+        async with self._asking():
+            size = await self._redis.strlen(_place(name))
+        return Kept(size, self._pieces(name, size)) if size else None
+
+    async def drop(self, names: Sequence[str]) -> None:
+        """See `Shelf`."""
+        async with self._asking():
+            await self._redis.unlink(*map(_place, names))
+
+    async def close(self) -> None:
+        """See `Shelf`."""
+        await self._redis.aclose()
+
+    async def _pieces(self, name: str, size: int) -> AsyncIterator[bytes]:
+        for begin in range(0, size, _PIECE):
+            async with self._asking():
+                piece = await self._redis.getrange(_place(name), begin, begin + _PIECE - 1)
+            if not isinstance(piece, bytes) or not piece:
+                raise ShelfError("it was deleted meanwhile")
+            yield piece
+
+    @asynccontextmanager
+    async def _asking(self) -> AsyncIterator[None]:
+        try:
+            async with asyncio.timeout(self._patience_s):
+                yield
+        except (RedisError, OSError, TimeoutError) as error:
+            raise ShelfError(type(error).__name__) from error
+
+
+def _job(found: list[str]) -> Job:
+    return Job.of(dict(zip(found[::2], found[1::2], strict=True)))
+
+
+def _jobs(found: list[list[str]]) -> list[Job]:
+    return [_job(each) for each in found if each]
+
+
+def _place(name: str) -> str:
+    return f"ember:jobs:photo:{name}"
+
+
+def _ms(seconds: float) -> int:
+    return int(seconds * 1e3)

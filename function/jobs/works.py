@@ -1,0 +1,385 @@
+"""The works: takes jobs from the book when there is time, and does them.
+
+Whatever is done can be done twice: a result has one name, and a target that is marked as done is
+not done again. So a job of a replica that died is simply taken up by another.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+import random
+import time
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from function import lease, logs
+from function.faces.select import Selection
+from function.jobs import callback, report
+from function.jobs.book import BookError
+from function.jobs.job import Call, Item, State, outcome
+from function.jobs.shelf import NoSpaceError, ShelfError
+from function.lease import Running
+from function.orders import SwapOrder, Upload
+from function.problems import Problem
+from function.storage.place import ChangedError
+from function.turn import Turn, current
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+
+    from function.admission.account import Receipt
+    from function.jobs.book import Book, Taken
+    from function.jobs.job import Job, Spec
+    from function.jobs.shelf import Shelf
+    from function.orders import Swap, SwapResult
+    from function.storage.storage import Storage
+    from function.turn import Lane
+
+log = logging.getLogger("ember.jobs")
+
+MARK = "ember-job"
+"""Metadata of an output: which target of which job it was made of."""
+
+_TRIES = 5
+_LOOK_S = 1.0
+_SWEEP_S = 30.0
+_RENEW_S = 2.0
+_CALLS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """How the works work.
+
+    Attributes:
+        lease_s: after how long a job is anybody's whose worker is silent.
+        keep_s: how long a job is kept after its end.
+        places: how many targets are worked on at once; other jobs hold no photos.
+    """
+
+    lease_s: float
+    keep_s: float
+    places: int
+
+
+class Works:
+    """Does jobs.
+
+    Args:
+        book: has the jobs.
+        shelf: has their photos.
+        storage: where results go that have a place of their own, and callbacks.
+        swap: makes a swap, when its turn has come.
+        refund: gives back tokens of a subject.
+        lanes: says of which lanes jobs may be begun with now.
+        terms: how it works.
+
+    Attributes:
+        listeners: are told of each job that has ended here.
+    """
+
+    def __init__(
+        self,
+        book: Book,
+        shelf: Shelf,
+        *,
+        storage: Storage,
+        swap: Swap,
+        refund: Callable[[str, Receipt], None],
+        lanes: Callable[[], Sequence[Lane]],
+        terms: Terms,
+    ) -> None:
+        self.book, self.shelf, self.terms = book, shelf, terms
+        self._storage, self._swap, self._refund, self._lanes = storage, swap, refund, lanes
+        self._places = asyncio.Semaphore(terms.places)
+        self._running = Running[None]()
+        self._calls = Running[None]()
+        self._more = asyncio.Event()
+        self._rng = random.Random()  # noqa: S311 (for pauses)
+        self.listeners: list[Callable[[State], None]] = []
+
+    def wake(self) -> None:
+        """There may be something to do."""
+        self._more.set()
+
+    async def run(self) -> None:
+        """Take jobs, send callbacks and strike out what is over, for ever."""
+        sweep_at = 0.0
+        while True:
+            self._more.clear()
+            try:
+                while len(self._running) < self.terms.places and await self._take():
+                    pass
+                while len(self._calls) < _CALLS and await self._call():
+                    pass
+                if time.monotonic() >= sweep_at:
+                    sweep_at = time.monotonic() + _SWEEP_S
+                    await self._sweep()
+            except (BookError, ShelfError) as error:
+                log.warning("jobs cannot be looked for", extra={"reason": str(error)})
+            except Exception:
+                log.exception("looking for jobs failed")
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._more.wait(), _LOOK_S)
+
+    async def close(self, patience_s: float) -> None:
+        """Let what is being done end; what takes longer is given up, for others to take."""
+        await self._running.close(patience_s)
+        await self._calls.close(0.0)
+        await self.book.close()
+        await self.shelf.close()
+
+    async def end(self, key: str) -> Job | None:
+        """Cancel a job, or delete the results of one that is done; None where there is none.
+
+        Raises:
+            BookError, ShelfError: it may have been done or not; to be asked again.
+        """
+        if (ended := await self.book.end(key, self.terms.keep_s)) is None:
+            return None
+        job = ended.job
+        if ended.before.open:
+            if key in self._running:
+                self._running[key].cancel()
+            self._give_back(job.spec, job.unbegun())
+            self._tell(job)
+        await self.shelf.drop([*job.spec.inputs, *job.spec.results])
+        return job
+
+    async def _take(self) -> bool:
+        """Begin with a job; whether there was one."""
+        taken = await self.book.take(self._lanes(), self.terms.lease_s)
+        if taken is None:
+            return False
+        self._running.begin(taken.job.spec.key, self._work(taken))
+        return True
+
+    async def _work(self, taken: Taken) -> None:
+        """Do a job, as long as it is ours."""
+        spec, token = taken.job.spec, taken.token
+        logs.request_id.set(spec.request_id)
+        logs.trace_id.set(spec.trace or None)
+        if taken.job.tries > 1:
+            log.info("taking a job up again", extra={"tries": taken.job.tries})
+        keeping = asyncio.create_task(
+            lease.keep(
+                lambda: self.book.renew(spec.key, token, self.terms.lease_s),
+                min(self.terms.lease_s / lease.PARTS, _RENEW_S),
+                BookError,
+            )
+        )
+        doing = asyncio.create_task(self._do(taken))
+        try:
+            await asyncio.wait({keeping, doing}, return_when=asyncio.FIRST_COMPLETED)
+            if not doing.done():
+                log.info("a job is no longer ours")
+        except asyncio.CancelledError:  # the process ends, or the job was cancelled
+            await _ended(doing)
+            await asyncio.shield(self._told(lambda: self.book.release(spec.key, token, None)))
+            raise
+        finally:
+            keeping.cancel()
+            await _ended(doing)
+
+    async def _do(self, taken: Taken) -> None:
+        """Do what is left of a job, and write down what became of it."""
+        spec, token, tries = taken.job.spec, taken.token, taken.job.tries
+        items = list(taken.job.items)
+        left = [at for at, item in enumerate(items) if item.state.open]
+        problem, hopeless = _GIVEN_UP, tries > _TRIES
+        try:
+            if left and not hopeless:
+                sources, like = await self._inputs(spec)
+                work = [self._item(taken, at, sources, like) for at in left]
+                for at, item in zip(left, await asyncio.gather(*work), strict=True):
+                    items[at] = item
+        except Problem as failure:
+            problem, hopeless = failure, failure.kind.status < 500
+        if any(item.state.open for item in items) and not hopeless and tries < _TRIES:
+            again_s = 2.0**tries * self._rng.uniform(0.5, 1.0)
+            await self._told(lambda: self.book.release(spec.key, token, again_s))
+            return
+        unbegun = replace(taken.job, items=tuple(items)).unbegun()
+        for at, item in enumerate(items):
+            if item.state.open:
+                told = item.problem or report.of_problem(problem)
+                items[at] = Item(State.FAILED, problem=told)
+                await self._mark(taken, at, items[at])
+        state = outcome(tuple(items))
+        if await self._told(lambda: self.book.finish(spec.key, token, state, self.terms.keep_s)):
+            self._give_back(spec, unbegun)
+            self._tell(replace(taken.job, state=state))
+            with contextlib.suppress(ShelfError):  # what stays is dropped when the job is over
+                await self.shelf.drop(spec.inputs)
+            self.wake()
+
+    async def _inputs(self, spec: Spec) -> tuple[tuple[Upload, ...], Upload | None]:
+        """The photos that all targets need.
+
+        Raises:
+            Problem: one is not to be had.
+        """
+        sources = [await self._photo(spec.source(at), "source") for at in range(spec.sources)]
+        return tuple(sources), await self._photo(spec.reference, "like") if spec.like else None
+
+    async def _photo(self, name: str, field: str) -> Upload:
+        try:
+            if (kept := await self.shelf.get(name)) is None:
+                raise Problem("object_not_found", f"`{field}` is not kept any more.")
+            return Upload(await kept.whole(), field)
+        except ShelfError as error:
+            log.warning("a photo cannot be read", extra={"reason": str(error)})
+            raise _unreachable() from error
+
+    async def _item(
+        self, taken: Taken, at: int, sources: tuple[Upload, ...], like: Upload | None
+    ) -> Item:
+        """Do one target; what is to be known about it, also where it has to be tried again."""
+        spec, turn = taken.job.spec, Turn(taken.job.spec.lane)
+        before = taken.job.items[at]
+        async with self._places:
+            current.set(turn)
+            try:
+                if not await self._mark(taken, at, Item(State.RUNNING)):
+                    return before
+                target = await self._photo(spec.target(at), "target")
+                order = SwapOrder(
+                    sources, target, Selection.parse(spec.faces), like, spec.format, spec.quality
+                )
+                result = await self._swap(order)
+                item = Item(State.SUCCEEDED, result=await self._keep(spec, at, result))
+            except Problem as problem:
+                told = report.of_problem(problem)
+                item = Item(State.FAILED, problem=told)
+                if problem.kind.status >= 500:
+                    began = turn.begun or before.state is State.RUNNING
+                    item = Item(State.RUNNING if began else State.QUEUED, problem=told)
+            except Exception:
+                log.exception("a target of a job failed")
+                item = Item(State.RUNNING)
+            await self._mark(taken, at, item)
+            return item
+
+    async def _keep(self, spec: Spec, at: int, result: SwapResult) -> dict[str, Any]:
+        """Put a result where it belongs; what is to be known about it.
+
+        Raises:
+            Problem: that cannot be done.
+        """
+        told = report.of_result(result)
+        if spec.outputs:
+            await self._write(spec.outputs[at], result, f"{spec.key}/{at}")
+            return told | {"uri": spec.outputs[at].partition("?")[0]}
+        try:
+            await self.shelf.put(spec.result(at), result.image, self.terms.keep_s + _SWEEP_S)
+        except ShelfError as error:
+            log.warning("a result cannot be kept", extra={"reason": str(error)})
+            raise _unreachable() from error
+        except NoSpaceError:
+            raise Problem("overloaded", "There is no room for the result.") from None
+        return told
+
+    async def _write(self, uri: str, result: SwapResult, mark: str) -> None:
+        """Write an output, unless it is there already.
+
+        A signed URL takes no precondition: there, the same is written once more after a crash.
+        """
+        signed = uri.startswith(("https:", "http:"))
+        try:
+            await self._storage.write(
+                uri,
+                result.image,
+                media_type=result.media_type,
+                metadata={MARK: mark},
+                if_generation_match=None if signed else 0,
+            )
+        except ChangedError:
+            facts = await self._storage.stat(uri)
+            ours = facts and facts.metadata.get(MARK) == mark
+            if not ours and not uri.startswith("file:"):  # which keeps no metadata
+                raise Problem(
+                    "output_taken", "Something else is where the output belongs."
+                ) from None
+
+    async def _mark(self, taken: Taken, at: int, item: Item) -> bool:
+        key, token = taken.job.spec.key, taken.token
+        return await self._told(lambda: self.book.mark(key, token, at, item))
+
+    async def _told(self, tell: Callable[[], Awaitable[bool]]) -> bool:
+        """Tell the book, and while it is silent tell it again, as long as the lease lasts."""
+        until = time.monotonic() + self.terms.lease_s
+        while True:
+            try:
+                return await tell()
+            except BookError as error:
+                log.warning("the book of jobs cannot be told", extra={"reason": str(error)})
+                if time.monotonic() >= until:
+                    return False
+            await asyncio.sleep(self._rng.uniform(0.1, 0.5))
+
+    def _give_back(self, spec: Spec, tokens: int) -> None:
+        if spec.receipt and spec.subject is not None and tokens:
+            self._refund(spec.subject, spec.receipt.part(tokens))
+
+    def _tell(self, job: Job) -> None:
+        log.info("job", extra={"state": str(job.state), "targets": job.spec.targets})
+        for listener in self.listeners:
+            listener(job.state)
+
+    async def _call(self) -> bool:
+        """Begin to send a callback; whether one was due."""
+        if (job := await self.book.call(self.terms.lease_s)) is None:
+            return False
+        self._calls.begin(job.spec.key, self._send(job))
+        return True
+
+    async def _send(self, job: Job) -> None:
+        spec = job.spec
+        if spec.callback is None:
+            return
+        logs.request_id.set(spec.request_id)
+        told = report.of_job(job)
+        if spec.callback.images:
+            await self._embed(job, told)
+        now = time.time()
+        event = {"type": f"job.{job.state}", "timestamp": report.moment(now), "data": told}
+        body = json.dumps(event).encode()
+        sent = await callback.send(self._storage, spec.callback, f"msg_{spec.at}", int(now), body)
+        pause_s = None if sent.hopeless else callback.pause_s(job.calls, self._rng)
+        call = Call.DELIVERED if sent.done else Call.FAILED if pause_s is None else Call.PENDING
+        log.info("callback", extra={"outcome": str(call), "tries": job.calls, "reason": sent.note})
+        with contextlib.suppress(BookError):  # then it is sent once more
+            await self.book.called(spec.key, call, sent.note, pause_s or 0.0)
+
+    async def _embed(self, job: Job, told: dict[str, Any]) -> None:
+        """Put the results into what is told, as far as they are there."""
+        for at, item in enumerate(job.items):
+            with contextlib.suppress(ShelfError):
+                if item.result and (kept := await self.shelf.get(job.spec.result(at))):
+                    told["items"][at]["image"] = report.of_image(item.result, await kept.whole())
+
+    async def _sweep(self) -> None:
+        """Strike out the jobs whose time is over."""
+        for job in await self.book.over():
+            key = job.spec.key
+            if job.state.open:
+                await self.end(key)
+            else:
+                await self.shelf.drop([*job.spec.inputs, *job.spec.results])
+                await self.book.forget(key)
+
+
+_GIVEN_UP = Problem("internal", f"It was tried {_TRIES} times and never came to an end.")
+
+
+def _unreachable() -> Problem:
+    return Problem("jobs_unavailable", "The photos of jobs cannot be reached.")
+
+
+async def _ended(task: asyncio.Task[None]) -> None:
+    """Cancel a task and wait for its end."""
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)

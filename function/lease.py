@@ -1,0 +1,70 @@
+"""Leases: who works on something says so again and again; who falls silent is replaced."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Coroutine, Iterator
+
+log = logging.getLogger("ember.lease")
+
+T = TypeVar("T")
+
+PARTS = 3
+"""How often a lease is renewed, and looked for, while it lasts."""
+
+
+async def keep(
+    renew: Callable[[], Awaitable[bool]], every_s: float, silent: type[Exception]
+) -> None:
+    """Renew a lease until it is lost.
+
+    Args:
+        renew: says whether the lease is still the asker's.
+        every_s: how often.
+        silent: what `renew` raises when nobody answers; it is asked again.
+    """
+    while True:
+        await asyncio.sleep(every_s)
+        try:
+            if not await renew():
+                return
+        except silent as error:
+            log.warning("a lease cannot be renewed", extra={"reason": str(error)})
+
+
+class Running(Generic[T]):
+    """What is being worked on, by its key."""
+
+    def __init__(self) -> None:
+        self._tasks: dict[str, asyncio.Task[T]] = {}
+
+    def __len__(self) -> int:
+        return len(self._tasks)
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._tasks
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._tasks)
+
+    def __getitem__(self, key: str) -> asyncio.Task[T]:
+        return self._tasks[key]
+
+    def begin(self, key: str, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        """Begin a piece of work."""
+        task = self._tasks[key] = asyncio.create_task(work)
+        task.add_done_callback(lambda _: self._tasks.pop(key, None))
+        return task
+
+    async def close(self, patience_s: float) -> None:
+        """Let all of it end; what takes longer is cancelled."""
+        if not (tasks := set(self._tasks.values())):
+            return
+        _, late = await asyncio.wait(tasks, timeout=patience_s)
+        for task in late:
+            task.cancel()
+        await asyncio.gather(*late, return_exceptions=True)

@@ -1,0 +1,292 @@
+"""What an ONNX file says about itself, without its weights: it is mapped, and they are skipped.
+
+ONNX is protocol buffers, whose messages tell the length of what is inside; the numbers of fields
+are those of `onnx.proto`. The package `onnx` would read all of the file into memory, and serving
+does without it.
+"""
+
+from __future__ import annotations
+
+import mmap
+from collections import Counter, defaultdict
+from dataclasses import dataclass
+from math import prod
+from typing import TYPE_CHECKING
+
+from warmup.failures import DamagedError
+from warmup.file import HEAD, looks_like
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    Span = tuple[int, int]
+    Fields = defaultdict[int, list[int | Span]]
+
+_KINDS = {
+    1: ("float32", 4),
+    2: ("uint8", 1),
+    3: ("int8", 1),
+    4: ("uint16", 2),
+    5: ("int16", 2),
+    6: ("int32", 4),
+    7: ("int64", 8),
+    9: ("bool", 1),
+    10: ("float16", 2),
+    11: ("float64", 8),
+    16: ("bfloat16", 2),
+}
+"""Names of the types of elements, and their bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """An input or an output.
+
+    Attributes:
+        name: its name.
+        kind: the type of its elements, "float32" or the like.
+        dims: numbers, or names for what is free; "?" for one without a name.
+    """
+
+    name: str
+    kind: str
+    dims: tuple[int | str, ...]
+
+    @property
+    def item(self) -> tuple[int | str, ...]:
+        """The shape without the first axis, which is that of items."""
+        return self.dims[1:]
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """One constant array of the graph.
+
+    Attributes:
+        name: its name.
+        kind: the type of its elements.
+        dims: its shape.
+        size: its bytes.
+        outside: whether its values lie in another file.
+    """
+
+    name: str
+    kind: str
+    dims: tuple[int, ...]
+    size: int
+    outside: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """One file.
+
+    Attributes:
+        path: the file.
+        size: its bytes.
+        opset: the version of the standard operators.
+        producer: what made it.
+        metadata: what its maker has noted in it.
+        inputs: without those that the file itself has values for.
+        outputs: in their order.
+        tensors: the initialisers, in their order.
+        operators: how many nodes of each kind.
+    """
+
+    path: Path
+    size: int
+    opset: int
+    producer: str
+    metadata: dict[str, str]
+    inputs: tuple[Value, ...]
+    outputs: tuple[Value, ...]
+    tensors: tuple[Tensor, ...]
+    operators: Counter[str]
+
+    @property
+    def items(self) -> int | None:
+        """How many items it takes at once; None for any number. A single number is no item."""
+        found = [each.dims[0] for each in self.inputs if each.item]
+        return next((each for each in found if isinstance(each, int)), None)
+
+    @property
+    def precision(self) -> str:
+        """The type of most of its weights, by bytes; empty without any."""
+        sizes: Counter[str] = Counter()
+        for each in self.tensors:
+            sizes[each.kind] += each.size
+        return sizes.most_common(1)[0][0] if sizes else ""
+
+
+def read(path: Path) -> Graph:
+    """Read a .onnx file.
+
+    Raises:
+        DamagedError: it cannot be read, or is no ONNX model, or was cut short.
+    """
+    try:
+        with path.open("rb") as file:
+            head = file.read(HEAD)
+            if not head:
+                raise DamagedError(f"{path}: is no ONNX model; it is empty")
+            with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+                try:
+                    return _model(_Reader(data), path)
+                except (_MalformedError, UnicodeDecodeError) as error:
+                    what = looks_like(head) or f": {error}"
+                    raise DamagedError(f"{path}: is no ONNX model{what}") from None
+    except OSError as error:
+        raise DamagedError(f"{path}: {error.strerror}") from error
+
+
+class _MalformedError(Exception):
+    """These bytes are not the message that they should be."""
+
+
+class _Reader:
+    """Takes messages apart.
+
+    Args:
+        data: the whole file.
+    """
+
+    def __init__(self, data: mmap.mmap) -> None:
+        self._data = data
+
+    def __len__(self) -> int:
+        return len(self._data)
+
+    def fields(self, span: Span) -> Fields:
+        """The fields of the message in a span by their numbers, each with all that it was given.
+
+        Raises:
+            _MalformedError: there are none.
+        """
+        found: Fields = defaultdict(list)
+        at, end = span
+        while at < end:
+            key, at = self._varint(at, end)
+            number, wire = key >> 3, key & 7
+            if wire == 0:
+                value, at = self._varint(at, end)
+                found[number].append(value)
+                continue
+            if wire == 2:
+                length, at = self._varint(at, end)
+            else:
+                length = {1: 8, 5: 4}.get(wire, -1)
+            if not number or length < 0:
+                raise _MalformedError("it has no fields of protocol buffers")
+            if at + length > end:
+                raise _MalformedError("it is cut short")
+            found[number].append((at, at + length))
+            at += length
+        return found
+
+    def text(self, values: Sequence[int | Span]) -> str:
+        """The last of some fields as text; empty without any."""
+        if not values:
+            return ""
+        begin, end = _span(values[-1])
+        return self._data[begin:end].decode("utf-8")
+
+    def numbers(self, value: int | Span) -> list[int]:
+        """One number, or several that are packed."""
+        if isinstance(value, int):
+            return [value]
+        (at, end), found = value, []
+        while at < end:
+            number, at = self._varint(at, end)
+            found.append(number)
+        return found
+
+    def _varint(self, at: int, end: int) -> tuple[int, int]:
+        value = 0
+        for shift in range(0, 70, 7):
+            if at >= end:
+                raise _MalformedError("it is cut short")
+            byte = self._data[at]
+            at += 1
+            value |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                return value, at
+        raise _MalformedError("it has no fields of protocol buffers")
+
+
+def _span(value: int | Span) -> Span:
+    """A field that must be a message or a text."""
+    if isinstance(value, int):
+        raise _MalformedError("it has other fields than ONNX")
+    return value
+
+
+def _number(values: Sequence[int | Span]) -> int:
+    """The last of some fields, which must be a number; 0 without any."""
+    value = values[-1] if values else 0
+    if not isinstance(value, int):
+        raise _MalformedError("it has other fields than ONNX")
+    return value
+
+
+def _model(reader: _Reader, path: Path) -> Graph:
+    model = reader.fields((0, len(reader)))
+    if not model[7]:
+        raise _MalformedError("it has no graph")
+    graph = reader.fields(_span(model[7][-1]))
+    if not graph[12]:
+        raise _MalformedError("its graph has no outputs")
+    opsets = [reader.fields(_span(each)) for each in model[8]]
+    notes = [reader.fields(_span(each)) for each in model[14]]
+    nodes = (reader.fields(_span(each)) for each in graph[1])
+    tensors = tuple(_tensor(reader, _span(each)) for each in graph[5])
+    known = {each.name for each in tensors}
+    inputs = [_value(reader, _span(each)) for each in graph[11]]
+    return Graph(
+        path=path,
+        size=len(reader),
+        opset=max((_number(each[2]) for each in opsets if not reader.text(each[1])), default=0),
+        producer=reader.text(model[2]),
+        metadata={reader.text(each[1]): reader.text(each[2]) for each in notes},
+        inputs=tuple(each for each in inputs if each.name not in known),
+        outputs=tuple(_value(reader, _span(each)) for each in graph[12]),
+        tensors=tensors,
+        operators=Counter(reader.text(node[4]) for node in nodes),
+    )
+
+
+def _tensor(reader: _Reader, message: Span) -> Tensor:
+    tensor = reader.fields(message)
+    dims = tuple(number for each in tensor[1] for number in reader.numbers(each))
+    name, width = _kind(_number(tensor[2]))
+    return Tensor(
+        name=reader.text(tensor[8]),
+        kind=name,
+        dims=dims,
+        size=prod(dims) * width,
+        outside=_number(tensor[14]) == 1,
+    )
+
+
+def _value(reader: _Reader, message: Span) -> Value:
+    value = reader.fields(message)
+    kind = 0
+    dims: tuple[int | str, ...] = ()
+    if value[2]:
+        of_any_type = reader.fields(_span(value[2][-1]))
+        if of_any_type[1]:  # a tensor; anything else has no shape
+            tensor = reader.fields(_span(of_any_type[1][-1]))
+            kind = _number(tensor[1])
+            for shape in tensor[2]:
+                axes = reader.fields(_span(shape))[1]
+                dims = tuple(_dim(reader, _span(each)) for each in axes)
+    return Value(reader.text(value[1]), _kind(kind)[0], dims)
+
+
+def _dim(reader: _Reader, message: Span) -> int | str:
+    dim = reader.fields(message)
+    return _number(dim[1]) if dim[1] else reader.text(dim[2]) or "?"
+
+
+def _kind(number: int) -> tuple[str, int]:
+    return _KINDS.get(number, (f"type {number}", 1))

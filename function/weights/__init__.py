@@ -1,0 +1,1 @@
+"""Files of weights that an operator has: looked at, converted, written into a manifest."""

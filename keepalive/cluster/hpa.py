@@ -1,0 +1,42 @@
+"""The floor of a plain Deployment: minReplicas of its HorizontalPodAutoscaler."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from keepalive.cluster.client import Missing, Resource
+from keepalive.cluster.target import REASON, Target, annotations_of, held
+from keepalive.failure import Exit, Failure
+
+if TYPE_CHECKING:
+    from keepalive.cluster.client import Cluster
+
+
+def scaler(cluster: Cluster, name: str) -> Target:
+    """Read a HorizontalPodAutoscaler.
+
+    Args:
+        cluster: to ask.
+        name: of it.
+
+    Raises:
+        Failure: there is none.
+    """
+    try:
+        found = cluster.get(Resource.SCALER, name)
+    except Missing:
+        raise Failure(
+            f"There is no HorizontalPodAutoscaler {name} in the namespace {cluster.namespace}.",
+            Exit.CONFIG,
+        ) from None
+    return Target(
+        resource=Resource.SCALER,
+        name=name,
+        version=found["metadata"]["resourceVersion"],
+        uid=found["metadata"]["uid"],
+        floor=found["spec"].get("minReplicas", 1),
+        least=1,
+        most=found["spec"]["maxReplicas"],
+        held=held(found),
+        ours=REASON in annotations_of(found),
+    )

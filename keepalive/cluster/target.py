@@ -1,0 +1,123 @@
+"""What has a floor, and how it is changed: with a reason on it, and an Event for everybody."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from keepalive.cluster.client import Cluster, Resource
+from keepalive.failure import Failure
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+HOLD = "ember.dev/hold"
+REASON = "ember.dev/floor-reason"
+CHANGED = "ember.dev/floor-changed"
+MIN_SCALE = "autoscaling.knative.dev/min-scale"
+_COMPONENT = "ember-prescale"
+_MOST_MESSAGE = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What has a floor: a Revision, or a HorizontalPodAutoscaler.
+
+    Attributes:
+        resource: which of them.
+        name: its own.
+        version: its `resourceVersion` when it was read.
+        uid: its own.
+        floor: as it is.
+        least: the lowest floor that it may have.
+        most: the highest; None for any.
+        per_replica: how many requests its autoscaler means a replica to have at once; None when it
+            does not reckon in requests.
+        gpus: of one replica; 1 for one that has none.
+        held: why a person has stopped changes.
+        ours: whether its floor has been changed from here before.
+    """
+
+    resource: Resource
+    name: str
+    version: str
+    uid: str
+    floor: int
+    least: int = 0
+    most: int | None = None
+    per_replica: float | None = None
+    gpus: int = 1
+    held: str | None = None
+    ours: bool = False
+
+
+def change(cluster: Cluster, target: Target, floor: int, why: str, now: datetime) -> Failure | None:
+    """Give a target another floor, unless it has been changed since it was read.
+
+    Args:
+        cluster: it is in.
+        target: as it was read.
+        floor: to have.
+        why: in words.
+        now: the time.
+
+    Returns:
+        Why there is no Event, if there is none; the floor has been changed all the same.
+
+    Raises:
+        Conflict: it has been changed meanwhile.
+        Missing: it is gone.
+        Failure: it is not allowed, or not possible.
+    """
+    annotations = {REASON: why, CHANGED: now.isoformat(timespec="seconds")}
+    patch: dict[str, Any] = {"metadata": {"annotations": annotations}}
+    if target.resource is Resource.REVISION:
+        annotations[MIN_SCALE] = str(floor)
+    else:
+        patch["spec"] = {"minReplicas": floor}
+    cluster.patch(target.resource, target.name, patch, version=target.version)
+    try:
+        _tell(cluster, target, f"Warm floor from {target.floor} to {floor}: {why}", now)
+    except Failure as failure:
+        return failure
+    return None
+
+
+def held(*things: dict[str, Any]) -> str | None:
+    """Why a person has stopped changes to one of these objects."""
+    for thing in things:
+        value = annotations_of(thing).get(HOLD, "false")
+        if value != "false":
+            reason = f": {value}" if value not in {"", "true"} else ""
+            return f"{HOLD} is set on {thing['kind']} {thing['metadata']['name']}{reason}"
+    return None
+
+
+def annotations_of(thing: dict[str, Any]) -> dict[str, str]:
+    """Those of an object."""
+    return thing["metadata"].get("annotations") or {}
+
+
+def _tell(cluster: Cluster, target: Target, message: str, now: datetime) -> None:
+    group, version, kind, _ = target.resource.value
+    at = now.strftime("%Y-%m-%dT%H:%M:%SZ")
+    cluster.create(
+        Resource.EVENT,
+        {
+            "metadata": {"generateName": f"{target.name}."},
+            "type": "Normal",
+            "reason": "WarmFloorChanged",
+            "message": message[:_MOST_MESSAGE],
+            "involvedObject": {
+                "apiVersion": f"{group}/{version}",
+                "kind": kind,
+                "name": target.name,
+                "namespace": cluster.namespace,
+                "uid": target.uid,
+            },
+            "source": {"component": _COMPONENT},
+            "firstTimestamp": at,
+            "lastTimestamp": at,
+            "count": 1,
+        },
+    )

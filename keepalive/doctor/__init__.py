@@ -1,0 +1,1 @@
+"""What is wrong with manifests, or missing in a cluster, before anything is applied."""

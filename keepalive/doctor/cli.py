@@ -1,0 +1,80 @@
+"""`ember doctor`."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+import click
+
+from keepalive.doctor import config, reading
+from keepalive.doctor.doctor import examine, patches
+
+if TYPE_CHECKING:
+    from keepalive.doctor.doctor import Report
+
+_BAD_INPUT, _UNAVAILABLE = 65, 69
+
+
+@click.command()
+@click.argument("places", nargs=-1, required=True, metavar="FILE|FOLDER|-…")
+@click.option(
+    "--config",
+    "files",
+    multiple=True,
+    metavar="FILE",
+    help="A file with config-features, config-autoscaler or config-defaults; may be repeated.",
+)
+@click.option("--cluster", is_flag=True, help="Read these from the cluster, with kubectl.")
+@click.option("--context", help="The context of kubectl to use with --cluster.")
+@click.option("--kubectl", default="kubectl", show_default=True, help="Which kubectl to run.")
+@click.option("--json", "as_json", is_flag=True, help="Write JSON.")
+@click.pass_context
+def doctor(
+    context_: click.Context,
+    places: tuple[str, ...],
+    *,
+    files: tuple[str, ...],
+    cluster: bool,
+    context: str | None,
+    kubectl: str,
+    as_json: bool,
+) -> None:
+    """Say what Knative would refuse of the Services in manifests, or silently not understand.
+
+    A FOLDER with a kustomization is rendered. Without --config and --cluster a new cluster's own
+    configuration is assumed, with every flag off.
+
+    Exit codes: 0 all is well, 65 something is not, 69 something cannot be read.
+    """
+    try:
+        objects = [one for place in places for one in reading.documents(place, kubectl)]
+        configured = [one for file in files for one in reading.documents(file, kubectl)]
+        if cluster:
+            configured += reading.cluster(kubectl, context)
+        found = examine(objects, config.read(configured))
+    except (reading.Unreadable, ValueError) as error:
+        click.echo(f"Error: {error}", err=True)
+        context_.exit(_UNAVAILABLE)
+    if as_json:
+        click.echo(json.dumps({"well": found.well, **asdict(found)}, indent=2))
+    else:
+        _tell(found)
+    context_.exit(0 if found.well else _BAD_INPUT)
+
+
+def _tell(found: Report) -> None:
+    """For people."""
+    if not found.findings:
+        click.echo("There is no Knative Service to look at.")
+    for finding in found.findings:
+        click.echo(f"{finding.name}: {'wrong' if finding.wrong else 'well'}")
+        for told in finding.wrong:
+            click.echo(f"  - {told}")
+    if found.missing:
+        click.echo("The cluster has to allow it; as its administrator, in knative-serving:")
+        for need in found.missing:
+            click.echo(f"  - {need}")
+        for command in patches(found.missing):
+            click.echo(command)

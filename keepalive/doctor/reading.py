@@ -1,0 +1,89 @@
+"""Where objects come from: files, folders, standard input, kustomizations, a cluster."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from keepalive.doctor.config import NAMES, NAMESPACE
+
+_KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml", "Kustomization")
+_PATIENCE_S = 60
+
+
+class Unreadable(Exception):
+    """Something cannot be read; the message says what to do."""
+
+
+def documents(place: str, kubectl: str = "kubectl") -> list[dict[str, Any]]:
+    """The objects of a place.
+
+    Args:
+        place: a YAML file, a folder of them, a folder with a kustomization, or "-".
+        kubectl: renders kustomizations.
+
+    Raises:
+        Unreadable: there is nothing, or it is no YAML of objects.
+    """
+    path = Path(place)
+    if place == "-":
+        return parsed(sys.stdin.read(), "standard input")
+    if path.is_dir():
+        if any((path / name).is_file() for name in _KUSTOMIZATIONS):
+            return parsed(_ran(kubectl, "kustomize", str(path)), place)
+        files = sorted([*path.glob("*.yaml"), *path.glob("*.yml")])
+        if not files:
+            raise Unreadable(f"{place}: there is no .yaml file and no kustomization")
+        return [one for file in files for one in documents(str(file), kubectl)]
+    try:
+        return parsed(path.read_text(encoding="utf-8"), place)
+    except (OSError, UnicodeDecodeError) as error:
+        raise Unreadable(f"{place}: {getattr(error, 'strerror', None) or error}") from None
+
+
+def cluster(kubectl: str = "kubectl", context: str | None = None) -> list[dict[str, Any]]:
+    """The ConfigMaps that a cluster's Knative goes by.
+
+    Raises:
+        Unreadable: the cluster cannot be asked, or has no Knative.
+    """
+    where = ["--context", context] if context else []
+    text = _ran(kubectl, *where, "get", "configmap", "-n", NAMESPACE, "-o", "json", *NAMES)
+    return list(json.loads(text)["items"])
+
+
+def parsed(text: str, name: str) -> list[dict[str, Any]]:
+    """The objects of a YAML text; those of a List are taken out of it.
+
+    Raises:
+        Unreadable: it is no YAML, or there is something else than objects in it.
+    """
+    try:
+        import yaml
+    except ModuleNotFoundError:
+        raise Unreadable("it needs PyYAML: pip install 'ember-function[k8s]'") from None
+    try:
+        found = [one for one in yaml.safe_load_all(text) if one is not None]
+    except yaml.YAMLError as error:
+        raise Unreadable(f"{name}: is no YAML: {' '.join(str(error).split())}") from None
+    if not all(isinstance(one, dict) for one in found):
+        raise Unreadable(f"{name}: there is something else than an object of Kubernetes in it")
+    lists = [one["items"] if one.get("kind") == "List" else [one] for one in found]
+    return [one for some in lists for one in some]
+
+
+def _ran(*words: str) -> str:
+    try:
+        done = subprocess.run(  # noqa: S603 - the operator's own kubectl
+            words, capture_output=True, text=True, timeout=_PATIENCE_S, check=False
+        )
+    except FileNotFoundError:
+        raise Unreadable(f"there is no {words[0]}; install it, or name files instead") from None
+    except subprocess.TimeoutExpired:
+        raise Unreadable(f"{words[0]} did not answer within {_PATIENCE_S} s") from None
+    if done.returncode:
+        raise Unreadable(f"{' '.join(words[:3])}: {done.stderr.strip() or 'failed'}")
+    return done.stdout

@@ -1,0 +1,81 @@
+"""What several commands share: options, and failures with their exit codes."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from keepalive.failure import Failure
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+SECONDS = click.FloatRange(0, min_open=True)
+
+push = click.option("--push", metavar="URL", help="Push metrics to this Pushgateway.")
+metrics_file = click.option(
+    "--metrics",
+    "metrics_file",
+    metavar="FILE.prom",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write metrics into this file, for a textfile collector.",
+)
+prometheus_url = click.option(
+    "--prometheus", metavar="URL", help="Where Prometheus is, e.g. http://prometheus:9090."
+)
+prometheus_headers = click.option(
+    "--prometheus-header",
+    "prometheus_headers",
+    metavar="'NAME: VALUE'",
+    multiple=True,
+    help="A header to send to it, e.g. Authorization; may be repeated.",
+)
+selector = click.option(
+    "--selector",
+    metavar="MATCHERS",
+    default="",
+    help="Which replicas' metrics count, in PromQL, e.g. 'namespace=\"ember\"'.",
+)
+
+
+def headers(given: Iterable[str], hint: str) -> dict[str, str]:
+    """Names and values; what is wrong is told without the value, which may be secret.
+
+    Raises:
+        click.BadParameter: one is none.
+    """
+    found = {}
+    for text in given:
+        name, colon, value = text.partition(":")
+        if not (colon and name.strip() and text.isascii() and text.isprintable()):
+            raise click.BadParameter("It looks like 'Name: value'.", param_hint=hint)
+        found[name.strip()] = value.strip()
+    return found
+
+
+@contextmanager
+def told() -> Iterator[None]:
+    """Say what fails in one line, and exit with its code.
+
+    Raises:
+        click.exceptions.Exit: in place of a Failure.
+    """
+    try:
+        yield
+    except Failure as failure:
+        click.echo(f"Error: {failure}", err=True)
+        raise click.exceptions.Exit(failure.exit_code) from None
+
+
+def combined(*options: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Several options as one."""
+
+    def add(command: Any) -> Any:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return add

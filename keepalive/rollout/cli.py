@@ -1,0 +1,157 @@
+"""`ember rollout`."""
+
+from __future__ import annotations
+
+import click
+
+from keepalive.cluster.client import Cluster
+from keepalive.failure import Exit, Failure
+from keepalive.prometheus import Prometheus
+from keepalive.rollout.judge import MORE_ERRORS, SLOWER, Limits
+from keepalive.rollout.rollout import Rollout, Wanted, Worse
+
+
+def _steps(_: click.Context, __: click.Parameter, text: str) -> tuple[int, ...]:
+    try:
+        steps = tuple(int(part) for part in text.split(","))
+    except ValueError:
+        steps = ()
+    if not steps or steps[-1] != 100 or list(steps) != sorted({*steps}) or steps[0] < 1:
+        raise click.BadParameter("They look like 5,25,50,100: rising, and 100 at the end.")
+    return steps
+
+
+def _header(text: str) -> tuple[str, str]:
+    name, colon, value = text.partition(":")
+    if not (colon and name.strip()):
+        raise click.BadParameter("It looks like 'Name: value'.", param_hint="--header")
+    return name.strip(), value.strip()
+
+
+@click.command()
+@click.option("--image", help="The new image, best by its digest.")
+@click.option("--service", default="ember", show_default=True, help="The Knative Service.")
+@click.option("--namespace", "-n", help="Its namespace; by default that of kubectl's context.")
+@click.option(
+    "--steps",
+    default="5,25,50,100",
+    show_default=True,
+    callback=_steps,
+    help="Percentages of the traffic that the new revision gets, one after the other.",
+)
+@click.option(
+    "--pause",
+    type=click.FloatRange(0),
+    default=120.0,
+    show_default=True,
+    help="Seconds for which each step is watched.",
+)
+@click.option(
+    "--wait",
+    type=click.FloatRange(0, min_open=True),
+    default=1260.0,
+    show_default=True,
+    help="Seconds that the new revision may take until it is ready.",
+)
+@click.option("--tag", default="next", show_default=True, help="Its tag, for its own address.")
+@click.option(
+    "--swaps",
+    type=click.IntRange(0),
+    default=3,
+    show_default=True,
+    help="Golden swaps that it has to make at its own address.",
+)
+@click.option(
+    "--max-latency",
+    type=click.FloatRange(0, min_open=True),
+    help="The most seconds that each of them may take.",
+)
+@click.option("--header", "headers", metavar="'NAME: VALUE'", multiple=True, help="Of these swaps.")
+@click.option("--prometheus", "url", help="Where to compare errors and times of both revisions.")
+@click.option("--selector", "matchers", default="", help="Matchers of its series, in PromQL.")
+@click.option(
+    "--max-errors",
+    type=click.FloatRange(0, 1),
+    default=MORE_ERRORS,
+    show_default=True,
+    help="By how much the part of swaps that fail may be larger than the old revision's.",
+)
+@click.option(
+    "--max-slower",
+    type=click.FloatRange(1),
+    default=SLOWER,
+    show_default=True,
+    help="How many times as long 95 % of its swaps may take.",
+)
+@click.option(
+    "--single-gpu",
+    is_flag=True,
+    help="Let the old revision go first; requests are held meanwhile. Needs the platform setting"
+    " allow-zero-initial-scale.",
+)
+@click.option("--dry-run", is_flag=True, help="Only say what would be done.")
+@click.option("--abort", is_flag=True, help="End a rollout: all traffic back to the old revision.")
+@click.pass_context
+def rollout(
+    context: click.Context,
+    *,
+    image: str | None,
+    service: str,
+    namespace: str | None,
+    steps: tuple[int, ...],
+    pause: float,
+    wait: float,
+    tag: str,
+    swaps: int,
+    max_latency: float | None,
+    headers: tuple[str, ...],
+    url: str | None,
+    matchers: str,
+    max_errors: float,
+    max_slower: float,
+    single_gpu: bool,
+    dry_run: bool,
+    abort: bool,
+) -> None:
+    """Give a new image the traffic, step by step, while it is as good as the old one.
+
+    A new revision is made at 0 %, waited for until it is proven warm, asked for golden swaps at an
+    address of its own, and given the traffic in steps. When something is wrong, all traffic goes
+    back to the old one. Interrupted, it goes on when the same command is run again.
+
+    Exit codes: 0 the new image has all traffic, 69 something cannot be reached, 75 try again, 76 it
+    was not good enough, 77 not allowed, 78 something is set wrongly.
+    """
+    if not image and not abort:
+        raise click.UsageError("Give --image, or --abort.")
+    try:
+        wanted = Wanted(
+            image=image or "",
+            service=service,
+            tag=tag,
+            steps=steps,
+            pause_s=pause,
+            wait_s=wait,
+            swaps=swaps,
+            most_s=max_latency,
+            headers=dict(_header(text) for text in headers),
+            single_gpu=single_gpu,
+            prometheus=Prometheus(url) if url else None,
+            matchers=matchers,
+            limits=Limits(max_errors, max_slower),
+        )
+        with Cluster.connect(namespace) as cluster:
+            rolling = Rollout(cluster, wanted, click.echo)
+            if dry_run:
+                for line in rolling.plan():
+                    click.echo(f"would {line}" if not line.startswith("when") else line)
+            elif abort:
+                rolling.abort()
+            else:
+                rolling.run()
+    except Worse as error:
+        click.echo(f"Error: {error}", err=True)
+        context.exit(Exit.WRONG)
+    except Failure as failure:
+        click.echo(f"Error: {failure}", err=True)
+        context.exit(failure.exit_code)

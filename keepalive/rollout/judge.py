@@ -1,0 +1,100 @@
+"""Whether a new revision is as good as the old one: a pure decision on what Prometheus has seen."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from keepalive.prometheus import Prometheus
+
+ROUTE = "/v1/swap"
+MORE_ERRORS, SLOWER = 0.005, 1.25
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What was seen of one revision.
+
+    Attributes:
+        requests: how many swaps it was asked for.
+        errors: which part of them was answered 5xx, 0 to 1.
+        p95_s: the time that 95 % of them stayed below; None when nobody knows.
+    """
+
+    requests: float
+    errors: float = 0.0
+    p95_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """By how much the new revision may be worse.
+
+    Attributes:
+        errors: how much larger the part of errors may be, 0 to 1.
+        slower: how many times as long the 95 % may take.
+        requests: how many there have to be before anything is said.
+    """
+
+    errors: float = MORE_ERRORS
+    slower: float = SLOWER
+    requests: int = 30
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What was decided.
+
+    Attributes:
+        good: None when there were too few requests to tell.
+        why: in words.
+    """
+
+    good: bool | None
+    why: str
+
+
+def judge(old: Seen, new: Seen, limits: Limits) -> Verdict:
+    """Hold the new revision against the old one, over the same time.
+
+    The old one counts as without errors, and as just as fast, where it had too few requests.
+    """
+    if new.requests < limits.requests:
+        return Verdict(None, f"{new.requests:.0f} swaps are too few to tell")
+    known = old.requests >= limits.requests
+    most = (old.errors if known else 0.0) + limits.errors
+    if new.errors > most:
+        return Verdict(False, f"{new.errors:.1%} of its swaps fail; {most:.1%} are allowed")
+    if known and old.p95_s and new.p95_s and new.p95_s > limits.slower * old.p95_s:
+        return Verdict(
+            False,
+            f"95 % of its swaps take up to {new.p95_s:.3f} s, the old one's {old.p95_s:.3f} s",
+        )
+    took = f", 95 % within {new.p95_s:.3f} s" if new.p95_s else ""
+    return Verdict(True, f"{new.requests:.0f} swaps, {new.errors:.1%} of them failed{took}")
+
+
+def look(prometheus: Prometheus, revision: str, seconds: float, matchers: str = "") -> Seen:
+    """What Prometheus has seen of a revision lately.
+
+    Args:
+        prometheus: to ask; its series have the label `revision`.
+        revision: its name.
+        seconds: how far back.
+        matchers: further ones, e.g. 'namespace="ember"'.
+
+    Raises:
+        Failure: Prometheus does not answer.
+    """
+    labels = ",".join(filter(None, (f'route="{ROUTE}",revision="{revision}"', matchers)))
+    window = f"[{max(seconds, 60):.0f}s]"
+    total = prometheus.value(f"sum(increase(ember_requests_total{{{labels}}}{window}))")
+    if not total:
+        return Seen(0.0)
+    failed = prometheus.value(
+        f'sum(increase(ember_requests_total{{{labels},status=~"5.."}}{window}))'
+    )
+    buckets = f"sum by (le) (rate(ember_request_seconds_bucket{{{labels}}}{window}))"
+    p95_s = prometheus.value(f"histogram_quantile(0.95, {buckets})")
+    return Seen(total, (failed or 0.0) / total, p95_s)

@@ -1,0 +1,1 @@
+"""Loads over time: read from files, or made."""

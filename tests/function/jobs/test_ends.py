@@ -1,0 +1,300 @@
+"""How jobs end: results where they belong, callbacks that can be trusted, nothing left behind."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hashlib
+import hmac
+import random
+import time
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from function.admission.account import Receipt
+from function.jobs import callback
+from function.jobs.book import Memory
+from function.jobs.job import Spec, State
+from function.jobs.shelf import Memory as Shelf
+from function.jobs.works import Terms, Works
+from function.problems import Problem
+from function.storage.storage import Storage
+from function.turn import Lane
+from tests.function.http.live import COLLINS, HOPPER, NOBODY, SOURCE, TARGET, Live
+from tests.function.http.raw import eventually
+
+from .conftest import HERE, finished, new_id, pixels, put, receiving
+
+SECRET = "whsec_" + base64.b64encode(b"a secret of thirty-two bytes....").decode()
+HOOK = ("callback_secret", SECRET)
+
+
+@pytest.fixture(scope="module")
+def bucket(cloud):
+    with Live(output_buckets=("swapped/jobs/",), job_photos="gs://photos/jobs") as server:
+        yield server
+
+
+class TestOutputs:
+    def test_go_to_the_bucket_and_nothing_is_kept_here(self, bucket, cloud):
+        name = new_id()
+        outputs = ("output", "gs://swapped/jobs/a.webp gs://swapped/jobs/b.webp")
+        put(bucket, name, SOURCE, TARGET, ("target", HOPPER), ("format", "webp"), outputs)
+        told = finished(bucket, name)
+        assert told["state"] == "succeeded", told
+        for item, letter, target in zip(told["items"], "ab", (COLLINS, HOPPER), strict=True):
+            assert item["result"]["uri"] == f"gs://swapped/jobs/{letter}.webp"
+            blob = cloud.output(f"jobs/{letter}.webp")
+            assert blob.content_type == "image/webp"
+            assert set(blob.metadata) == {"ember-job"}
+            swapped = bucket.form("/v1/swap", SOURCE, ("target", target), ("format", "webp"))
+            assert np.array_equal(pixels(blob.download_as_bytes()), pixels(swapped.body))
+        eventually(lambda: not list(cloud.photos.list_blobs(prefix="jobs/")))
+
+    def test_never_replace_what_is_there(self, bucket, cloud):
+        cloud.swapped.blob("jobs/taken.jpg").upload_from_string(b"precious")
+        name = new_id()
+        put(bucket, name, SOURCE, TARGET, ("output", "gs://swapped/jobs/taken.jpg"))
+        told = finished(bucket, name)
+        assert told["items"][0]["problem"]["code"] == "output_taken"
+        assert cloud.output("jobs/taken.jpg").download_as_bytes() == b"precious"
+
+    def test_go_only_where_the_operator_lets_them(self, bucket):
+        answer = put(bucket, new_id(), SOURCE, TARGET, ("output", "gs://swapped/other/a.jpg"))
+        assert answer.problem("object_forbidden", 422)["setting"] == "EMBER_OUTPUT_BUCKETS"
+        name = new_id()
+        put(bucket, name, SOURCE, TARGET, ("output", "https://127.0.0.1/a.jpg"))
+        assert finished(bucket, name)["items"][0]["problem"]["code"] == "object_forbidden"
+
+    def test_without_a_place_are_kept_where_photos_are(self, bucket, cloud):
+        name = new_id()
+        put(bucket, name, SOURCE, TARGET)
+        uri = finished(bucket, name)["items"][0]["result"]["uri"]
+        assert bucket.get(uri).image.size == (512, 512)
+        eventually(lambda: len(list(cloud.photos.list_blobs(prefix="jobs/"))) == 1)
+        bucket.send("DELETE", f"/v1/jobs/{name}")
+        assert not list(cloud.photos.list_blobs(prefix="jobs/"))
+
+
+class TestCallbacks:
+    def test_tell_of_the_end_with_a_good_signature_and_no_photo(self, live):
+        with receiving(204) as receiver:
+            name = new_id()
+            put(live, name, SOURCE, TARGET, ("callback", receiver.url), HOOK)
+            eventually(lambda: receiver.calls)
+            headers, body = receiver.calls[0]
+            (event,) = receiver.told
+            signed = f"{headers['webhook-id']}.{headers['webhook-timestamp']}.".encode() + body
+            key = base64.b64decode(SECRET.removeprefix("whsec_"))
+            digest = base64.b64encode(hmac.new(key, signed, hashlib.sha256).digest()).decode()
+            assert headers["webhook-signature"] == f"v1,{digest}"
+            assert abs(int(headers["webhook-timestamp"]) - time.time()) < 60
+            assert event["type"] == "job.succeeded"
+            assert event["data"]["id"] == name
+            assert "image" not in event["data"]["items"][0]
+            assert SECRET.encode() not in body
+            eventually(lambda: finished(live, name)["callback"]["state"] == "delivered")
+            assert len(receiver.calls) == 1
+
+    def test_have_the_photo_for_who_asks_for_it(self, live):
+        with receiving(200) as receiver:
+            wish = ("callback_image", "base64")
+            put(live, new_id(), SOURCE, TARGET, ("callback", receiver.url), HOOK, wish)
+            eventually(lambda: receiver.calls)
+            image = receiver.told[0]["data"]["items"][0]["image"]
+            assert pixels(base64.b64decode(image["base64"])).shape == pixels(COLLINS).shape
+
+    def test_are_tried_again_under_the_same_id(self, live, monkeypatch):
+        monkeypatch.setattr(callback, "_PAUSES_S", (0.1, 0.1, 0.1))
+        with receiving(500, 302, 200) as receiver:
+            name = new_id()
+            put(live, name, SOURCE, TARGET, ("callback", receiver.url), HOOK)
+            eventually(lambda: finished(live, name)["callback"]["state"] == "delivered")
+            assert len({headers["webhook-id"] for headers, _ in receiver.calls}) == 1
+            assert len(receiver.calls) == 3
+
+    @pytest.mark.parametrize("status", [410, 500])
+    def test_are_given_up_in_the_end(self, live, monkeypatch, status):
+        monkeypatch.setattr(callback, "_PAUSES_S", (0.1,))
+        with receiving(status) as receiver:
+            name = new_id()
+            put(live, name, SOURCE, TARGET, ("callback", receiver.url), HOOK)
+            eventually(lambda: finished(live, name)["callback"]["state"] == "failed")
+            told = finished(live, name)
+            assert told["callback"]["note"] == f"it answers {status}"
+            assert told["state"] == "succeeded"
+            assert len(receiver.calls) == (1 if status == 410 else 2)
+
+    def test_lead_to_public_addresses_only(self):
+        with receiving(200) as receiver, Live() as server:
+            for uri in (receiver.url, receiver.url.replace("http:", "https:")):
+                name = new_id()
+                put(server, name, SOURCE, ("target", NOBODY), ("callback", uri), HOOK)
+                eventually(
+                    lambda name=name: finished(server, name)["callback"]["state"] == "failed"
+                )
+            assert receiver.calls == []
+
+    def test_need_a_secret(self, live):
+        hook = ("callback", "https://example.org/hook")
+        for parts, field in [
+            ((hook,), "callback_secret"),
+            ((hook, ("callback_secret", "secret")), "callback_secret"),
+            ((hook, ("callback_secret", "whsec_c2hvcnQ=")), "callback_secret"),
+            ((("callback", "gs://b/a"), HOOK), "callback"),
+            ((HOOK,), "callback_secret"),
+            ((hook, HOOK, TARGET, ("callback_image", "base64")), "callback_image"),
+        ]:
+            answer = put(live, new_id(), SOURCE, TARGET, *parts)
+            assert answer.problem(answer.json["code"], 422)["field"] == field
+
+    def test_may_be_signed_by_the_operator(self):
+        with receiving(200) as receiver, Live(uri_networks=HERE, webhook_secret=SECRET) as server:
+            put(server, new_id(), SOURCE, ("target", NOBODY), ("callback", receiver.url))
+            eventually(lambda: receiver.calls)
+            assert receiver.told[0]["type"] == "job.failed"
+
+
+def test_pauses_grow_with_jitter_and_come_to_an_end():
+    rng = random.Random(1)
+    pauses = [callback.pause_s(tries, rng) for tries in range(1, 9)]
+    assert pauses[-1] is None
+    assert pauses[:-1] == sorted(pauses[:-1])
+    assert 5 <= pauses[0] < pauses[1] < 60
+    assert callback.pause_s(1, rng) != callback.pause_s(1, rng)
+
+
+class TestTheWorks:
+    """The works alone, with a swap that the test makes."""
+
+    @pytest.fixture
+    async def works(self):
+        self.orders, self.refunds, self.failures = [], [], []
+        works = self.made()
+        task = asyncio.create_task(works.run())
+        yield works
+        task.cancel()
+        await works.close(1)
+
+    def made(self, book=None, shelf=None, lease_s=0.2):
+        async def swap(order):
+            self.orders.append(order)
+            if self.failures:
+                raise self.failures.pop(0)
+            return RESULT
+
+        return Works(
+            book or Memory(),
+            shelf or Shelf(10**6),
+            storage=Storage(),
+            swap=swap,
+            refund=lambda *each: self.refunds.append(each),
+            lanes=lambda: list(Lane),
+            terms=Terms(lease_s, 3600, 2),
+        )
+
+    async def job(self, works, **changes):
+        prices, receipt = (3,), Receipt(2, 1, 0, 0)
+        spec = Spec("a", "ann", "d", "at", Lane.BULK, 1.0, prices=prices, receipt=receipt)
+        spec = replace(spec, **changes)
+        for name in spec.inputs:
+            await works.shelf.put(name, b"photo", 60)
+        await works.book.open(spec, 10, 60)
+        works.wake()
+        return spec
+
+    async def ended(self, works, spec):
+        for _ in range(600):
+            job = await works.book.get(spec.key)
+            if not job.state.open:
+                return job
+            await asyncio.sleep(0.02)
+        raise AssertionError("it never ended")
+
+    async def test_what_fails_in_passing_is_tried_again(self, works):
+        self.failures = [Problem("storage_unavailable", "not now")]
+        job = await self.ended(works, await self.job(works))
+        assert (job.state, len(self.orders)) == (State.SUCCEEDED, 2)
+        assert self.refunds == []
+
+    async def test_what_was_done_is_not_done_again(self, works):
+        self.failures = [Problem("storage_unavailable", "not now")]
+        spec = await self.job(works, targets=3, prices=(1, 1, 1), receipt=Receipt(3, 0, 0, 0))
+        job = await self.ended(works, spec)
+        assert job.state is State.SUCCEEDED
+        assert len(self.orders) == 4  # three, and the one that failed
+
+    async def test_what_ended_every_worker_is_given_up_and_paid_back_unless_it_was_begun(self):
+        self.orders, self.refunds, self.failures = [], [], []
+        clock = [10**6]
+        works = self.made(book=Memory(lambda: clock[0]))
+        spec = await self.job(works)
+        for _ in range(5):
+            assert await works.book.take(list(Lane), 1)
+            clock[0] += 2000
+        task = asyncio.create_task(works.run())
+        job = await self.ended(works, spec)
+        assert (job.state, self.orders) == (State.FAILED, [])
+        assert job.items[0].problem["code"] == "internal"
+        assert self.refunds == [("ann", Receipt(2, 1, 0, 0))]
+        task.cancel()
+        await works.close(1)
+
+    async def test_photos_that_came_with_it_go_with_its_end_and_results_when_it_is_over(self):
+        self.orders, self.refunds, self.failures = [], [], []
+        clock = [10**6]
+        works = self.made(book=Memory(lambda: clock[0]))
+        spec = await self.job(works)
+        task = asyncio.create_task(works.run())
+        await self.ended(works, spec)
+        await asyncio.sleep(0.05)
+        assert works.shelf.held == len(RESULT.image)
+        task.cancel()
+        clock[0] += 3600 * 1000 + 1
+        task = asyncio.create_task(works.run())
+        for _ in range(100):
+            if await works.book.get(spec.key) is None:
+                break
+            await asyncio.sleep(0.02)
+        assert await works.book.get(spec.key) is None
+        assert works.shelf.held == 0
+        task.cancel()
+        await works.close(1)
+
+    async def test_a_job_that_is_over_before_it_has_begun_is_cancelled_and_paid_back(self):
+        self.orders, self.refunds, self.failures = [], [], []
+        clock = [10**6]
+        works = self.made(book=Memory(lambda: clock[0]))
+        works._lanes = list
+        spec = await self.job(works)
+        clock[0] += 61_000
+        task = asyncio.create_task(works.run())
+        assert (await self.ended(works, spec)).state is State.CANCELLED
+        assert self.refunds == [("ann", Receipt(2, 1, 0, 0))]
+        assert works.shelf.held == 0
+        task.cancel()
+        await works.close(1)
+
+
+class _Result:
+    image, media_type, size, faces, cautions = b"result", "image/jpeg", (4, 3), (1,), ()
+
+
+RESULT = _Result()
+
+
+def test_what_became_of_jobs_is_counted(live):
+    name = new_id()
+    put(live, name, SOURCE, ("target", NOBODY))
+    finished(live, name)
+    lines = live.get("/metrics").body.decode().splitlines()
+    assert any(line.startswith('ember_jobs_total{state="failed"}') for line in lines)
+
+
+def test_a_receipt_gives_back_granted_tokens_first():
+    receipt = Receipt(allowed=5, granted=2, ends=7, hour=9)
+    assert receipt.part(1) == Receipt(0, 1, 7, 9)
+    assert receipt.part(4) == Receipt(2, 2, 7, 9)
+    assert receipt.part(7) == receipt

@@ -1,0 +1,156 @@
+"""Each component, on the base by itself or with those it needs, is what it says at its top."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+import pytest
+import yaml
+
+from function.events.reading import read
+from keepalive.doctor.config import Config
+from keepalive.doctor.doctor import examine
+from tests.knative import names, promises, schemas, webhook
+from tests.knative.manifests import KNATIVE, ROOT, Manifests, render
+
+COMPONENTS = sorted(path.parent.name for path in KNATIVE.glob("components/*/kustomization.yaml"))
+FIRST = {
+    "mig": ["gpu"],
+    "eventing-kafka": ["eventing"],
+    "eventing-rabbitmq": ["eventing"],
+    "gcs-events": ["eventing"],
+}
+"""What a component builds on."""
+VALUES = {
+    "floor": "2",
+    "ceiling": "6",
+    "gpu": "NVIDIA-L4",
+    "cpu": "2",
+    "memory": "2Gi",
+    "places": 4,
+    "stable": "ember-00007",
+}
+CHECKS = [schemas.form, *webhook.CHECKS, *promises.CHECKS, *names.CHECKS]
+WITHOUT_KNATIVE = [schemas.form, promises.hardened, promises.settings_are_kept, names.settings]
+WITHOUT_KNATIVE += [names.commands, names.probe_paths, names.images]
+
+
+def kustomization(folder, components):
+    """An overlay of the base with some components."""
+    local = {"config.kubernetes.io/local-config": "true"}
+    values = {"apiVersion": "ember.dev/v1", "kind": "Values"}
+    values["metadata"] = {"name": "values", "annotations": local}
+    (folder / "values.yaml").write_text(yaml.safe_dump({**values, **VALUES}))
+    link = folder / "knative"
+    link.symlink_to(KNATIVE)
+    images = [{"name": name, "newTag": "cpu"} for name in ("ember", "ember-keepalive")]
+    settings = {"name": "ember-settings", "behavior": "merge"}
+    settings["literals"] = ["EMBER_ALLOW_ANONYMOUS=true"]
+    made = {
+        "apiVersion": "kustomize.config.k8s.io/v1beta1",
+        "kind": "Kustomization",
+        "namespace": "ember",
+        "resources": ["knative/base", "values.yaml"],
+        "components": [f"knative/components/{name}" for name in components],
+        "images": images,
+        "configMapGenerator": [settings],
+    }
+    if "models" in components:
+        text = "models.toml=[[model]]\nrole = 'detect'\nbuckets = [1]\n"
+        made["configMapGenerator"].append({"name": "ember-models", "literals": [text]})
+    (folder / "kustomization.yaml").write_text(yaml.safe_dump(made))
+    return folder
+
+
+@pytest.fixture(scope="session")
+def built(tmp_path_factory):
+    @cache
+    def build(name):
+        documents = render(
+            kustomization(tmp_path_factory.mktemp(name), [*FIRST.get(name, []), name])
+        )
+        needs = examine(documents, Config()).missing
+        platform = [
+            {"kind": "ConfigMap", "metadata": {"name": need.name}, "data": {need.key: need.value}}
+            for need in needs
+        ]
+        merged = {}
+        for one in platform:
+            merged.setdefault(one["metadata"]["name"], one)["data"] |= one["data"]
+        return Manifests(documents, list(merged.values()))
+
+    return build
+
+
+@pytest.mark.parametrize("name", COMPONENTS)
+def test_there_is_nothing_to_complain_about(name, built):
+    checks = CHECKS if built(name).services else WITHOUT_KNATIVE
+    assert [told for check in checks for told in check(built(name))] == []
+
+
+@pytest.mark.parametrize("name", COMPONENTS)
+def test_it_says_at_its_top_what_it_does_needs_and_costs(name):
+    text = (KNATIVE / "components" / name / "kustomization.yaml").read_text()
+    comment = re.match(r"(#.*\n)+", text)[0]
+    for what in ("# What it does: ", "# What it needs: ", "# What it costs: "):
+        assert comment.count(what) == 1
+
+
+@pytest.mark.parametrize("name", COMPONENTS)
+def test_it_names_what_the_cluster_has_to_allow_beyond_the_base(name, built):
+    text = (KNATIVE / "components" / name / "kustomization.yaml").read_text()
+    needs = {need.key for need in examine(built(name).documents, Config()).missing}
+    own = needs - {"kubernetes.podspec-init-containers"}
+    for first in FIRST.get(name, []):
+        own -= {need.key for need in examine(built(first).documents, Config()).missing}
+    assert own == set(re.findall(r"kubernetes\.podspec-[a-z-]+|allow-zero-[a-z-]+", text))
+
+
+def test_the_docs_list_every_component():
+    text = (ROOT / "docs" / "deploy.md").read_text()
+    assert [name for name in COMPONENTS if f"| `{name}` |" not in text] == []
+
+
+def test_without_knative_the_containers_are_the_same(built):
+    base, plain = built("min-scale").revision, built("qps-hpa")
+    (deployment,) = plain.of("Deployment")
+    spec = deployment["spec"]["template"]["spec"]
+    for container in spec["containers"]:
+        for probe in ("readinessProbe", "livenessProbe"):
+            assert container[probe]["httpGet"].pop("port") == "http1"
+    for field in ("initContainers", "containers", "volumes"):
+        assert spec[field] == base[field]
+    settings = promises.load(plain.environment(spec["containers"][0]))
+    ends = settings.drain_grace_s + settings.drain_timeout_s
+    assert spec["terminationGracePeriodSeconds"] > ends
+    assert "replicas" not in deployment["spec"]
+
+
+def test_with_keys_the_ping_has_one_too(tmp_path):
+    made = Manifests(render(kustomization(tmp_path, ["keepalive", "keys"])))
+    (job,) = made.of("CronJob")
+    (container,) = job["spec"]["jobTemplate"]["spec"]["template"]["spec"]["containers"]
+    assert "--header=Authorization: Bearer $(TOKEN)" in container["args"]
+    assert container["env"][-1]["valueFrom"]["secretKeyRef"]["name"] == "ember-keepalive"
+    assert list(names.commands(made)) == []
+
+
+def test_a_slice_takes_the_place_of_the_whole_gpu(built):
+    limits = built("mig").main["resources"]["limits"]
+    assert [name for name in limits if name.startswith("nvidia.com")] == ["nvidia.com/mig-1g.10gb"]
+
+
+def test_metrics_that_scale_are_metrics_that_are_exported(built):
+    exported = set(re.findall(r"`(ember_\w+)`", (ROOT / "docs" / "metrics.md").read_text()))
+    (rule,) = [one for one in built("qps-hpa").of("ConfigMap") if "config.yaml" in one["data"]]
+    used = set(re.findall(r"ember_\w+", rule["data"]["config.yaml"]))
+    assert used
+    assert used <= exported
+
+
+def test_the_rules_of_events_are_read_by_the_code(built, tmp_path):
+    (one,) = [one for one in built("eventing").of("ConfigMap") if "events.toml" in one["data"]]
+    path = tmp_path / "events.toml"
+    path.write_text(one["data"]["events.toml"])
+    assert read(path)

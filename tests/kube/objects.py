@@ -1,0 +1,173 @@
+"""What an API server keeps, and its rules for every kind: versions, conflicts, merge patches."""
+
+from __future__ import annotations
+
+import copy
+import threading
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+STATUSES = {
+    "BadRequest": 400,
+    "Unauthorized": 401,
+    "Forbidden": 403,
+    "NotFound": 404,
+    "AlreadyExists": 409,
+    "Conflict": 409,
+    "UnsupportedMediaType": 415,
+    "Invalid": 422,
+}
+
+
+class Refused(Exception):
+    """The server's no.
+
+    Args:
+        reason: one of `STATUSES`.
+        message: for people.
+    """
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+class Key(NamedTuple):
+    """Where an object is; what has no namespace has an empty one, the core group an empty name."""
+
+    group: str
+    resource: str
+    namespace: str
+    name: str
+
+    @property
+    def qualified(self) -> str:
+        return f"{self.resource}.{self.group}" if self.group else self.resource
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What is special about a kind.
+
+    Attributes:
+        version: of its API.
+        name: of the kind.
+        admit: may change the new object, or refuse it; gets the old one, or None.
+        settle: what controllers do once it is kept.
+    """
+
+    version: str
+    name: str
+    admit: Any = None
+    settle: Any = None
+
+
+class Objects:
+    """The objects.
+
+    Args:
+        kinds: by group and resource.
+
+    Attributes:
+        kept: what there is.
+    """
+
+    def __init__(self, kinds: dict[tuple[str, str], Kind]) -> None:
+        self.kinds = kinds
+        self.kept: dict[Key, dict[str, Any]] = {}
+        self.lock = threading.RLock()
+        self._version = 0
+
+    def get(self, key: Key) -> dict[str, Any]:
+        with self.lock:
+            if key not in self.kept:
+                raise Refused("NotFound", f'{key.qualified} "{key.name}" not found')
+            return copy.deepcopy(self.kept[key])
+
+    def list(self, group: str, resource: str, namespace: str = "") -> list[dict[str, Any]]:
+        with self.lock:
+            found = [
+                thing
+                for key, thing in sorted(self.kept.items())
+                if key[:2] == (group, resource) and namespace in {"", key.namespace}
+            ]
+            return copy.deepcopy(found)
+
+    def create(self, key: Key, new: dict[str, Any], *, dry: bool = False) -> dict[str, Any]:
+        with self.lock:
+            if not key.name:
+                self._version += 1
+                stem = new.get("metadata", {}).get("generateName")
+                if not stem:
+                    raise Refused("Invalid", "name or generateName is required")
+                key = key._replace(name=f"{stem}{self._version:05x}")
+            if key in self.kept:
+                raise Refused("AlreadyExists", f'{key.qualified} "{key.name}" already exists')
+            return self._put(key, None, new, dry=dry)
+
+    def replace(self, key: Key, new: dict[str, Any], *, dry: bool = False) -> dict[str, Any]:
+        with self.lock:
+            return self._put(key, self.get(key), new, dry=dry)
+
+    def patch(self, key: Key, patch: dict[str, Any], *, dry: bool = False) -> dict[str, Any]:
+        with self.lock:
+            old = self.get(key)
+            return self._put(key, old, _merged(old, patch), dry=dry)
+
+    def delete(self, key: Key) -> dict[str, Any]:
+        with self.lock:
+            gone = self.get(key)
+            del self.kept[key]
+            return gone
+
+    def _put(
+        self, key: Key, old: dict[str, Any] | None, new: dict[str, Any], *, dry: bool
+    ) -> dict[str, Any]:
+        kind, new = self.kinds[key[:2]], copy.deepcopy(new)
+        metadata = new.setdefault("metadata", {})
+        metadata |= {"name": key.name} | ({"namespace": key.namespace} if key.namespace else {})
+        new["apiVersion"] = f"{key.group}/{kind.version}" if key.group else kind.version
+        new["kind"] = kind.name
+        given = metadata.pop("resourceVersion", None)
+        if old is not None and given not in {None, old["metadata"]["resourceVersion"]}:
+            raise Refused(
+                "Conflict",
+                f'Operation cannot be fulfilled on {key.qualified} "{key.name}": the object has'
+                " been modified; please apply your changes to the latest version and try again",
+            )
+        before = (old or {}).get("metadata", {})
+        metadata["uid"] = before.get("uid", f"uid-of-{key.name}")
+        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        metadata["creationTimestamp"] = before.get("creationTimestamp", now)
+        if old is not None and "status" in old:  # which only controllers change
+            new["status"] = copy.deepcopy(old["status"])
+        if kind.admit:
+            kind.admit(key, old, new)
+        changed = old is None or old.get("spec") != new.get("spec")
+        metadata["generation"] = before.get("generation", 0) + changed
+        if dry:
+            return {**new, "metadata": {**metadata, "resourceVersion": "0"}}
+        self.keep(key, new)
+        if kind.settle:
+            kind.settle(key, old)
+        return self.get(key)
+
+    def keep(self, key: Key, thing: dict[str, Any]) -> None:
+        """Keep an object as it is, with a new version: for controllers."""
+        self._version += 1
+        thing["metadata"]["resourceVersion"] = str(self._version)
+        self.kept[key] = thing
+
+
+def _merged(old: Any, patch: Any) -> Any:
+    """RFC 7396."""
+    if not isinstance(patch, dict):
+        return patch
+    merged = dict(old) if isinstance(old, dict) else {}
+    for key, value in patch.items():
+        if value is None:
+            merged.pop(key, None)
+        else:
+            merged[key] = _merged(merged.get(key), value)
+    return merged

@@ -1,0 +1,206 @@
+"""The cluster in this process behaves as real ones do, where that matters to us."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+
+import pytest
+from lightkube import ApiError, Client, KubeConfig
+from lightkube.generic_resource import create_namespaced_resource
+from lightkube.types import PatchType
+
+from tests.kube.knative import MIN_SCALE
+from tests.kube.objects import Refused
+from tests.kube.server import running
+from tests.kube.service import service
+
+SERVICES, REVISIONS = "services.serving.knative.dev", "revisions.serving.knative.dev"
+AUTOSCALERS = "podautoscalers.autoscaling.internal.knative.dev"
+LEASES, SCALERS = "leases.coordination.k8s.io", "horizontalpodautoscalers.autoscaling"
+Revision = create_namespaced_resource("serving.knative.dev", "v1", "Revision", "revisions")
+
+
+def annotated(**values):
+    return {
+        "metadata": {"annotations": {f"autoscaling.knative.dev/{k}": v for k, v in values.items()}}
+    }
+
+
+def floor(kube, resource, name="ember-00001"):
+    return kube.get(resource, name)["metadata"]["annotations"].get(MIN_SCALE)
+
+
+def minimum(value):
+    return {"metadata": {"annotations": {MIN_SCALE: value}}}
+
+
+@pytest.fixture
+def ember(kube):
+    kube.create(SERVICES, "ember", service(min_scale=1, max_scale=8))
+    return kube
+
+
+class TestKnative:
+    def test_a_changed_template_makes_a_new_revision(self, ember):
+        ember.patch(SERVICES, "ember", {"spec": service(min_scale=5)["spec"]})
+        status = ember.get(SERVICES, "ember")["status"]
+        assert status["latestReadyRevisionName"] == "ember-00002"
+        assert status["traffic"][0]["revisionName"] == "ember-00002"
+        assert floor(ember, REVISIONS, "ember-00002") == "5"
+        assert floor(ember, REVISIONS, "ember-00001") == "1"
+
+    def test_an_unchanged_template_makes_none(self, ember):
+        ember.patch(SERVICES, "ember", {"metadata": {"labels": {"a": "b"}}})
+        assert len(ember.list(REVISIONS)) == 1
+
+    def test_a_revision_that_is_not_ready_gets_no_traffic(self, ember):
+        ember.knative.starting = True
+        ember.patch(SERVICES, "ember", {"spec": service(image="ember:2")["spec"]})
+        status = ember.get(SERVICES, "ember")["status"]
+        assert status["latestCreatedRevisionName"] == "ember-00002"
+        assert status["latestReadyRevisionName"] == "ember-00001"
+        assert status["conditions"][0]["status"] == "Unknown"
+        ember.knative.become_ready("ember", "ember-00002")
+        status = ember.get(SERVICES, "ember")["status"]
+        assert status["traffic"][0]["revisionName"] == "ember-00002"
+        assert status["conditions"][0]["status"] == "True"
+
+    def test_a_revisions_floor_goes_to_its_autoscaler_and_rolls_nothing(self, ember):
+        ember.patch(REVISIONS, "ember-00001", minimum("3"))
+        assert floor(ember, AUTOSCALERS) == "3"
+        assert ember.knative.rolled == []
+        assert len(ember.list(REVISIONS)) == 1
+
+    def test_an_autoscalers_own_floor_does_not_last(self, ember):
+        ember.patch(AUTOSCALERS, "ember-00001", minimum("7"))
+        assert floor(ember, AUTOSCALERS) == "1"
+
+    def test_before_1_21_it_is_the_other_way_round(self):
+        with running("1.20.3") as kube:
+            kube.create(SERVICES, "ember", service(min_scale=1))
+            kube.patch(AUTOSCALERS, "ember-00001", minimum("7"))
+            assert floor(kube, AUTOSCALERS) == "7"
+            kube.patch(REVISIONS, "ember-00001", minimum("3"))
+            assert kube.knative.rolled == ["ember-00001"]
+
+    @pytest.mark.parametrize(
+        ("resource", "name", "patch", "told"),
+        [
+            (REVISIONS, "ember-00001", minimum("abc"), "invalid value: abc"),
+            (REVISIONS, "ember-00001", minimum("-1"), "invalid value: -1"),
+            (REVISIONS, "ember-00001", minimum("9"), "max-scale=8 is less than min-scale=9"),
+            (REVISIONS, "ember-00001", {"spec": {"timeoutSeconds": 9}}, "Immutable fields changed"),
+            (SERVICES, "ember", minimum("3"), "must be put under spec.template"),
+            (SERVICES, "ember", {"spec": service(min_scale="x")["spec"]}, "invalid value: x"),
+            (SERVICES, "ember", {"spec": {"traffic": [{"percent": 90}]}}, "sum to 90, want 100"),
+        ],
+    )
+    def test_what_the_webhook_does_not_like_is_refused(self, ember, resource, name, patch, told):
+        before = ember.get(resource, name)
+        with pytest.raises(Refused, match="denied the request: validation failed") as refused:
+            ember.patch(resource, name, patch)
+        assert told in str(refused.value)
+        assert ember.get(resource, name) == before
+
+    def test_traffic_is_split_and_tagged_as_asked(self, ember):
+        split = [
+            {"revisionName": "ember-00001", "percent": 90},
+            {"latestRevision": True, "percent": 10, "tag": "canary"},
+        ]
+        ember.patch(SERVICES, "ember", {"spec": service(image="ember:2", traffic=split)["spec"]})
+        traffic = ember.get(SERVICES, "ember")["status"]["traffic"]
+        assert [(each["revisionName"], each["percent"]) for each in traffic] == [
+            ("ember-00001", 90),
+            ("ember-00002", 10),
+        ]
+
+
+class TestObjects:
+    def test_what_was_changed_meanwhile_is_a_conflict(self, ember):
+        version = ember.get(REVISIONS, "ember-00001")["metadata"]["resourceVersion"]
+        patch = {"metadata": {"resourceVersion": version, "labels": {"a": "b"}}}
+        ember.patch(REVISIONS, "ember-00001", patch)
+        with pytest.raises(Refused, match="the object has been modified") as refused:
+            ember.patch(REVISIONS, "ember-00001", patch)
+        assert refused.value.reason == "Conflict"
+
+    def test_a_rehearsal_changes_nothing_but_is_refused_like_the_real_thing(self, ember):
+        key = next(key for key in ember.objects.kept if key.resource == "revisions")
+        ember.objects.patch(key, minimum("3"), dry=True)
+        assert floor(ember, REVISIONS) == "1"
+        with pytest.raises(Refused):
+            ember.objects.patch(key, minimum("9"), dry=True)
+
+    def test_only_controllers_change_a_status(self, ember):
+        ember.patch(SERVICES, "ember", {"status": {"latestReadyRevisionName": "mine"}})
+        assert ember.get(SERVICES, "ember")["status"]["latestReadyRevisionName"] == "ember-00001"
+
+    def test_a_name_is_made_up_where_one_is_asked_for(self, kube):
+        event = {"metadata": {"generateName": "ember."}, "type": "Normal"}
+        names = {kube.create("events", "", event)["metadata"]["name"] for _ in range(3)}
+        assert len(names) == 3
+        assert all(name.startswith("ember.") for name in names)
+        with pytest.raises(Refused, match="name or generateName is required"):
+            kube.create("events", "", {"type": "Normal"})
+
+    @pytest.mark.parametrize(
+        ("resource", "thing", "told"),
+        [
+            (SCALERS, {"spec": {"minReplicas": 0, "maxReplicas": 2}}, "greater than or equal to 1"),
+            (SCALERS, {"spec": {"minReplicas": 3, "maxReplicas": 2}}, "equal to minReplicas"),
+            (LEASES, {"spec": {"leaseDurationSeconds": 0}}, "greater than 0"),
+            (LEASES, {"spec": {"renewTime": "2026-11-30T12:00:00Z"}}, "000000Z"),
+            ("events", {"type": "Odd"}, "Normal or Warning"),
+            (
+                "events",
+                {"type": "Normal", "involvedObject": {"namespace": "other"}},
+                "does not match",
+            ),
+        ],
+    )
+    def test_what_has_a_wrong_form_is_refused(self, kube, resource, thing, told):
+        with pytest.raises(Refused, match=told):
+            kube.create(resource, "x", thing)
+
+
+class TestHttp:
+    @pytest.fixture
+    def client(self, ember, tmp_path):
+        with ExitStack() as clients:
+            yield lambda token="admin": clients.enter_context(
+                Client(KubeConfig.from_file(ember.config(tmp_path, token)))
+            )
+
+    def test_a_client_of_kubernetes_gets_along_with_it(self, client):
+        client = client()
+        assert [each.metadata.name for each in client.list(Revision)] == ["ember-00001"]
+        patched = client.patch(Revision, "ember-00001", minimum("2"), patch_type=PatchType.MERGE)
+        assert patched["metadata"]["annotations"][MIN_SCALE] == "2"
+        client.delete(Revision, "ember-00001")
+        with pytest.raises(ApiError, match="not found") as error:
+            client.get(Revision, "ember-00001")
+        assert error.value.status.code == 404
+
+    def test_a_token_may_do_what_its_role_allows(self, ember, client):
+        ember.roles["pod"] = [
+            {
+                "apiGroups": ["serving.knative.dev"],
+                "resources": ["revisions"],
+                "verbs": ["get", "patch"],
+                "resourceNames": ["ember-00001"],
+            }
+        ]
+        pod, nobody = client("pod"), client("nobody")
+        assert pod.get(Revision, "ember-00001")
+        for refused in (
+            lambda: pod.delete(Revision, "ember-00001"),
+            lambda: pod.get(Revision, "ember-00002"),
+            lambda: list(pod.list(Revision)),
+            lambda: nobody.get(Revision, "ember-00001"),
+        ):
+            with pytest.raises(ApiError, match="is forbidden: User"):
+                refused()
+
+    def test_another_kind_of_patch_is_refused(self, client):
+        with pytest.raises(ApiError, match="is supported"):
+            client().patch(Revision, "ember-00001", minimum("2"), patch_type=PatchType.STRATEGIC)
