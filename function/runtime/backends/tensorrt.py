@@ -141,9 +141,8 @@ class _Plan:
         self._runtime = trt.Runtime(self._logger)
         self._engine = engine = self._runtime.deserialize_cuda_engine(content)
         if engine is None:
-            raise NotOnDeviceError(
-                f"{library.name} {library.version} refuses the plan; see the log"
-            )
+            said = self._logger.last or "it does not say why"
+            raise NotOnDeviceError(f"{library.name} {library.version} refuses the plan: {said}")
         self._cache: Any = None
         self._kept = kept
         names = [engine.get_tensor_name(index) for index in range(engine.num_io_tensors)]

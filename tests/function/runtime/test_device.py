@@ -6,8 +6,10 @@ they do is tested where there is one (`gpu`).
 
 from __future__ import annotations
 
+import re
 import sys
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -194,3 +196,13 @@ def test_what_goes_to_a_gpu_comes_back():
         memory.wait()
     np.testing.assert_array_equal(there, back)
     memory.close()
+
+
+def test_the_calls_are_those_of_nvidias_bindings():
+    cuda = pytest.importorskip("cuda.bindings.driver")
+    source = Path(device.__file__).read_text()
+    names = set(re.findall(r"self\._cuda\.(cu\w+|CU\w+)", source))
+    assert len(names) > 12
+    assert [name for name in names if not hasattr(cuda, name)] == []
+    assert hasattr(cuda.CUstream_flags, "CU_STREAM_NON_BLOCKING")
+    assert hasattr(cuda.CUresult, "CUDA_SUCCESS")
