@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -16,8 +17,12 @@ from function.runtime.backends.onnx import OnnxEngine
 from function.runtime.engine import NotOnDeviceError
 from function.runtime.proof import Proof, alike
 from function.runtime.sanity import WrongResultError
+from tests import neural
 from tests.graphs import convolved
 from warmup import manifest
+from warmup.build import Job, compile_plan
+from warmup.file import File
+from warmup.manifest import Model
 from warmup.plan import Recipe
 from warmup.tensorrt import Library
 
@@ -102,13 +107,32 @@ def test_a_detectors_plan_takes_every_view_that_a_search_looks_at():
 
 
 def test_the_batch_sizes_of_the_manifest_are_in_the_key():
-    from dataclasses import replace
-
     library = Library("tensorrt", None, "11.4")
     one = models.plan_key(MODELS["identity"], Recipe(), library, None)
     more = models.plan_key(replace(MODELS["identity"], buckets=(1, 4)), Recipe(), library, None)
     assert len(more.profiles) == 2
     assert one.digest != more.digest
+
+
+@pytest.mark.parametrize(
+    ("family", "options"),
+    [
+        ("scrfd", {}),
+        ("arcface", {}),
+        ("inswapper_128", {"dynamic": True}),
+        ("inswapper_128", {"half": True}),
+        ("uniface_256", {}),
+        ("codeformer_512", {}),
+        ("xseg", {}),
+    ],
+)
+def test_models_of_the_families_compile_with_the_shapes_of_their_keys(
+    rtx, tmp_path, family, options
+):
+    path = neural.make(tmp_path / "model.onnx", family, **options)
+    model = Model(neural.ROLES[family], family, File(family, "", 1, "a" * 64, path), "MIT")
+    key = models.plan_key(model, Recipe(), rtx, None)
+    assert compile_plan(Job(path, key.profiles, Recipe(), "8.9"), rtx)
 
 
 @pytest.fixture

@@ -202,7 +202,9 @@ class _Plan:
 
     def _by_size(self) -> dict[int, int]:
         """The profile for each batch size."""
-        name = self.inputs[0].name
+        # A constant, like the weight of an enhancer, has no axis for items, and few axes.
+        names = [each.name for each in self.inputs]
+        name = max(names, key=lambda each: len(self._engine.get_tensor_shape(each)))
         return {self._input_shape(name, number)[0]: number for number in self._numbers()}
 
     def _input_shape(self, name: str, number: int) -> tuple[int, ...]:
