@@ -12,6 +12,7 @@ help: ## list these targets
 
 # --- set-up -------------------------------------------------------------------------------------
 
+# insightface asks for opencv-python, whose place opencv-python-headless has: hence `--no-deps` below.
 # `--without-pip` and `pip --python` need no ensurepip, which Debian ships in a package of its own.
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -28,7 +29,7 @@ $(VENV)/.run: locks/run.txt pyproject.toml | $(BIN)/python
 
 $(VENV)/.dev: locks/dev.txt $(VENV)/.run
 	@echo "Installing what its tests need into $(VENV); this is done once."
-	@$(PIP) install --require-hashes -r locks/dev.txt
+	@$(PIP) install --require-hashes --no-deps -r locks/dev.txt
 	@touch $@
 
 install: $(VENV)/.run ## everything that serving needs, into .venv
@@ -43,11 +44,18 @@ run: install ## serve on http://localhost:8080, with a page to try it; or PORT=9
 
 # --- checks -------------------------------------------------------------------------------------
 
+# Files of tests are shared by so many processes; each takes up to 3 GB.
+WORKERS ?= 2
+PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup --no-loadscope-reorder
+
 test: $(VENV)/.dev services lint ## lint, types, import arrows and the whole test suite
-	$(BIN)/python -m pytest --cov --cov-report=term:skip-covered
+	$(PYTEST)
 
 test-fast: $(VENV)/.dev ## the tests without the slow suites
-	$(BIN)/python -m pytest -m "not slow"
+	$(PYTEST) -m "not slow"
+
+coverage: $(VENV)/.dev services ## which lines the whole test suite runs
+	$(BIN)/python -m pytest --cov --cov-report=term:skip-covered
 
 lint: $(VENV)/.dev ## ruff, mypy --strict, import arrows, generated docs up to date
 	$(BIN)/ruff check
@@ -191,11 +199,17 @@ bench-memory: $(VENV)/.dev ## resident memory over 300 swaps of mixed sizes
 bench-batching: $(VENV)/.dev ## what batching and its window gain and cost
 	$(BIN)/python -m tests.bench.batching
 
+bench-neural: $(VENV)/.dev ## full-size neural models: loading, what is outside of them, beside insightface
+	$(BIN)/python -m tests.bench.neural $(ARGS)
+
 bench-prefetch: $(VENV)/.dev ## getting models against cp + sha256sum and against one stream
 	$(BIN)/python -m tests.bench.prefetch
 
 bench-overhead: $(VENV)/.dev ## a call that does nothing, through all of admission, against bare aiohttp
 	$(BIN)/python -m tests.bench.overhead $(ARGS)
+
+bench-elastic: $(VENV)/.dev ## planned settings against naive ones on simulated loads
+	$(BIN)/python -m tests.bench.elastic $(ARGS)
 
 bench-cost: $(VENV)/.dev ## what a swap costs in each class of the price list, and fair prices
 	$(BIN)/python -m tests.bench.cost $(ARGS)
@@ -221,11 +235,12 @@ UV_COMPILE = $(UV_LOCK) pyproject.toml
 
 lock: ## refresh locks/ (needs uv)
 	$(UV_COMPILE) --extra cli --extra heic --group build -o locks/run.txt
-	$(UV_COMPILE) --extra cli --extra heic --group build --group dev -c locks/run.txt -o locks/dev.txt
+	$(UV_COMPILE) --extra cli --extra heic --group build --group dev --no-emit-package opencv-python \
+		-c locks/run.txt -o locks/dev.txt
 	$(UV_COMPILE) --extra auth --extra cli --extra gcs --extra redis -c locks/dev.txt \
 		$(patsubst %,--no-emit-package %,onnxruntime flatbuffers markdown-it-py mdurl pygments) \
 		-o locks/image-function.txt
-	$(UV_LOCK) --group image-keepalive -c locks/run.txt -o locks/image-keepalive.txt
+	$(UV_LOCK) --group image-keepalive --no-emit-package httpx2-jsfetch -c locks/run.txt -o locks/image-keepalive.txt
 	for group in cpu gpu gpu-ort; do \
 		$(UV_LOCK) --no-deps --group image-$$group -c locks/run.txt -o locks/image-$$group.txt || exit 1; \
 	done

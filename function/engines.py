@@ -187,7 +187,8 @@ class Engines:
     def degraded(self) -> tuple[str, ...]:
         """The roles whose models run on something else than was wanted first."""
         wanted = PROVIDERS[self._supply.backends[0]]
-        return tuple(role for role, found in self.providers.items() if found != wanted)
+        slots = self.slots.items()
+        return tuple(role for role, slot in slots if slot.loaded and slot.provider != wanted)
 
     def stages(self) -> models.Models:
         """The models in their roles; heavy to import."""

@@ -12,6 +12,7 @@ import os
 import sys
 from contextvars import ContextVar
 from datetime import UTC, datetime
+from itertools import islice
 from typing import TYPE_CHECKING, Any, TextIO
 
 if TYPE_CHECKING:
@@ -49,10 +50,14 @@ def setup(format: str = "auto", level: str = "info", stream: TextIO | None = Non
 class JsonLines(logging.Formatter):
     """One event as one line of JSON; a traceback is the field `error`."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._second = -1, ""
+
     def format(self, record: logging.LogRecord) -> str:
         """Write the event; what it says by itself cannot be replaced by a field of `extra`."""
         event: dict[str, Any] = {
-            "time": _moment(record).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+            "time": self._time(record.created),
             "level": record.levelname.lower(),
             "message": record.getMessage(),
             "logger": record.name,
@@ -60,7 +65,19 @@ class JsonLines(logging.Formatter):
         event |= _whose()
         if record.exc_info:
             event["error"] = self.formatException(record.exc_info)
-        return _JSON.encode({**event, **_extra(record), **event})
+        for name, value in _extra(record).items():
+            event.setdefault(name, value)
+        return _JSON.encode(event)
+
+    def _time(self, moment: float) -> str:
+        """A moment after RFC 3339; the seconds are written once for all lines of a second."""
+        second, written = self._second
+        ms = int(moment * 1e3)
+        if ms // 1000 != second:
+            second = ms // 1000
+            written = datetime.fromtimestamp(second, UTC).isoformat().removesuffix("+00:00")
+            self._second = second, written
+        return f"{written}.{ms % 1000:03d}Z"
 
 
 class Readable(logging.Formatter):
@@ -93,12 +110,14 @@ class Readable(logging.Formatter):
 
 
 _JSON = json.JSONEncoder(default=str)
+_FIRST = len(logging.makeLogRecord({}).__dict__)
 _OWN = {*logging.makeLogRecord({}).__dict__, "message", "asctime"}
 
 
 def _extra(record: logging.LogRecord) -> dict[str, Any]:
     """The fields that the caller put into `extra`."""
-    return {key: value for key, value in record.__dict__.items() if key not in _OWN}
+    added = islice(record.__dict__.items(), _FIRST, None)  # a record's own fields come first
+    return {key: value for key, value in added if key not in _OWN}
 
 
 def _whose() -> dict[str, str]:

@@ -350,7 +350,7 @@ class Settings(WarmupSettings):
     job_keep_s: float = variable(
         86_400.0,
         seconds(1, 366 * 86_400),
-        "How long a job and its results are kept after its end; a job that has not begun by then"
+        "How long a job and its results are kept after its end; a job that has not ended by then"
         " is cancelled. The photos that came with it go when it ends.",
     )
     job_lease_s: float = variable(

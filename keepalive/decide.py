@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 _STEP_EVERY = timedelta(minutes=5)
 _STEP = 0.25
 """A step down is that share of the floor, and at least one replica."""
-_GAP = timedelta(minutes=5)
+_GAP = timedelta(minutes=10)
+"""Two rounds that are further apart have not seen what was between them."""
 _HOUR = timedelta(hours=1)
 
 

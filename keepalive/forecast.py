@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 STEP = timedelta(minutes=5)
 WEEKS = 4
 """How many weeks the usual demand is taken from."""
+HISTORY_WEEKS = WEEKS + 1
+"""How many a forecast looks at: its band is from last week's, which had theirs."""
 
 _STEP_S = round(STEP.total_seconds())
 _WEEK = timedelta(days=7)

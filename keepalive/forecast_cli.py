@@ -8,20 +8,20 @@ from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import click
 
 from keepalive import backtest as backtests
 from keepalive import options, signals
 from keepalive.failure import Exit, Failure
-from keepalive.forecast import STEP, WEEKS, Forecaster
+from keepalive.forecast import HISTORY_WEEKS, Forecaster
 from keepalive.prometheus import Point, Prometheus
+from keepalive.schedule_file import zone
 
 if TYPE_CHECKING:
-    from keepalive.backtest import Backtest
+    from zoneinfo import ZoneInfo
 
-_BAND_WEEKS = 1
+    from keepalive.backtest import Backtest
 
 _history = options.combined(
     options.prometheus_url,
@@ -76,9 +76,9 @@ def show(
     """
     with options.told():
         proof = options.headers(prometheus_headers, "--prometheus-header")
-        points, now = _points(prometheus, proof, selector, csv_path, WEEKS + _BAND_WEEKS)
-        zone = _zone(timezone)
-        known = Forecaster(points, zone, timedelta(minutes=lead))
+        points, now = _points(prometheus, proof, selector, csv_path, HISTORY_WEEKS)
+        clocks = _zone(timezone)
+        known = Forecaster(points, clocks, timedelta(minutes=lead))
         ahead = [timedelta(minutes=minutes) for minutes in range(15, int(hours * 60) + 1, 15)]
         rows = [row for each in ahead if (row := known.forecast(now, each)) is not None]
         if not rows:
@@ -89,7 +89,7 @@ def show(
             return
         click.echo(f"{'time':16}  {'expected':>8}  {'low':>8}  {'high':>8}  requests at once")
         for row in rows:
-            at = row.at.astimezone(zone)
+            at = row.at.astimezone(clocks)
             click.echo(f"{at:%Y-%m-%d %H:%M}  {row.expected:8.1f}  {row.low:8.1f}  {row.high:8.1f}")
 
 
@@ -124,15 +124,15 @@ def backtest(
     """
     with options.told():
         proof = options.headers(prometheus_headers, "--prometheus-header")
-        weeks = WEEKS + _BAND_WEEKS + -(-days // 7)
+        weeks = HISTORY_WEEKS + -(-days // 7)
         points, now = _points(prometheus, proof, selector, csv_path, weeks)
-        zone = _zone(timezone)
-        known = Forecaster(points, zone, timedelta(minutes=lead))
+        clocks = _zone(timezone)
+        known = Forecaster(points, clocks, timedelta(minutes=lead))
         result = backtests.backtest(known, now - timedelta(days=days), now)
         if result is None:
             raise _thin()
         if plot_path:
-            _draw(result, plot_path, zone, f"Forecasts {lead:g} minutes ahead, {days} days")
+            _draw(result, plot_path, clocks, f"Forecasts {lead:g} minutes ahead, {days} days")
         if as_json:
             told = asdict(result) | {"rows": len(result.rows)}
             click.echo(json.dumps(told))
@@ -150,11 +150,11 @@ def backtest(
         )
 
 
-def _draw(result: Backtest, path: Path, zone: ZoneInfo, title: str) -> None:
+def _draw(result: Backtest, path: Path, clocks: ZoneInfo, title: str) -> None:
     try:
         from keepalive.backtest_plot import draw
 
-        draw(result, path, title, zone)
+        draw(result, path, title, clocks)
     except ModuleNotFoundError as error:
         raise Failure(
             f"--plot needs {error.name}: pip install 'ember-function[plan]'", Exit.UNAVAILABLE
@@ -174,9 +174,7 @@ def _points(
         points = _read(path)
         return points, max(point.at for point in points)
     now = datetime.now(UTC)
-    end = now - timedelta(seconds=now.timestamp() % STEP.total_seconds())
-    begin = end - timedelta(days=7 * weeks, hours=2)
-    return Prometheus(str(url), proof).points(signals.demand(selector), begin, end, STEP), end
+    return signals.history(Prometheus(str(url), proof), selector, now, weeks), now
 
 
 def _read(path: Path) -> tuple[Point, ...]:
@@ -212,11 +210,9 @@ def _time(text: str) -> datetime:
 
 def _zone(name: str) -> ZoneInfo:
     try:
-        return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise Failure(
-            f"--timezone: {name!r} is not known here; write it as in Europe/Berlin.", Exit.CONFIG
-        ) from None
+        return zone(name)
+    except ValueError as error:
+        raise Failure(f"{error}.", Exit.CONFIG) from None
 
 
 def _thin() -> Failure:

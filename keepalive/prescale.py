@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from keepalive import signals
@@ -18,7 +17,7 @@ from keepalive.cluster.client import Conflict, Missing
 from keepalive.cluster.lease import Taken, peek
 from keepalive.decide import Samples, Spec, decide
 from keepalive.failure import Exit, Failure
-from keepalive.forecast import STEP, WEEKS, Forecaster
+from keepalive.forecast import HISTORY_WEEKS, Forecaster
 from keepalive.remember import dump, load
 
 if TYPE_CHECKING:
@@ -77,13 +76,15 @@ class Seen:
         model: the model layer.
         node: the node layer.
         forecast: what is to come; None when data are too thin.
-        blind: why nothing is known, if it is not.
+        blind: why nothing is known of the replicas, if it is not.
+        unforeseen: why the forecast could not be had; not why there is none.
     """
 
     model: Model | None = None
     node: Node | None = None
     forecast: Forecast | None = None
     blind: str | None = None
+    unforeseen: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +203,7 @@ class Prescaler:
             for share in others
             if (floor := share.wanted(decision.floor)) is not None
         ]
-        changes, complaints = [], [seen.blind] if seen.blind else []
+        changes, complaints = [], [told for told in (seen.blind, seen.unforeseen) if told]
         for each, floor, why in plan:
             if floor == each.floor or each.held is not None:
                 continue
@@ -214,6 +215,12 @@ class Prescaler:
     def _read(self) -> tuple[Target, tuple[Share, ...], Target | None]:
         """What has the floor, what beside it has one, and who gives way."""
         if self.wanted.hpa:
+            if self.schedule.pools or self.schedule.batch:
+                raise Failure(
+                    "[[pool]] and [batch] of the schedule are for a Knative Service: with --hpa,"
+                    " leave them out.",
+                    Exit.CONFIG,
+                )
             return hpa.scaler(self.cluster, self.wanted.hpa), (), None
         found = knative.revisions(self.cluster, self.wanted.service, self.schedule.pools)
         batch = None
@@ -226,34 +233,25 @@ def look(now: datetime, wanted: Wanted, schedule: Schedule) -> Seen:
     """What there is and what is to come; a Prometheus that does not answer is no reason to stop."""
     if (prometheus := wanted.prometheus) is None:
         return Seen()
+    forecast = blind = unforeseen = None
     try:
         model = signals.model(prometheus, wanted.matchers)
         node = signals.node(prometheus, wanted.node_matchers)
-        forecast = forecaster(now, prometheus, wanted.matchers, schedule).forecast(now)
     except Failure as failure:
         return Seen(blind=str(failure))
+    try:
+        points = signals.history(prometheus, wanted.matchers, now, HISTORY_WEEKS)
+        known = Forecaster(points, schedule.timezone, schedule.lead, schedule.events)
+        forecast = known.forecast(now)
+    except Failure as failure:
+        unforeseen = f"There is no forecast. {failure}"
     if model is None:
         matchers = f" with {wanted.matchers}" if wanted.matchers else ""
         blind = (
             f"Prometheus at {prometheus.url} knows no replica{matchers}: see that it scrapes the"
             " pods, and use --selector."
         )
-        return Seen(None, node, forecast, blind)
-    return Seen(model, node, forecast)
-
-
-def forecaster(
-    now: datetime, prometheus: Prometheus, matchers: str, schedule: Schedule, *, weeks: int = WEEKS
-) -> Forecaster:
-    """A forecaster with all that Prometheus knows of that many weeks, and one for the band.
-
-    Raises:
-        Failure: Prometheus does not answer.
-    """
-    end = now - timedelta(seconds=now.timestamp() % STEP.total_seconds())
-    begin = end - timedelta(days=7 * (weeks + 1), hours=2)
-    points = prometheus.points(signals.demand(matchers), begin, end, STEP)
-    return Forecaster(points, schedule.timezone, schedule.lead, schedule.events)
+    return Seen(model, node, forecast, blind, unforeseen)
 
 
 def _spec(wanted: Wanted, schedule: Schedule, main: Target, batch: Target | None) -> Spec:

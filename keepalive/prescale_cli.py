@@ -8,6 +8,7 @@ import signal
 import socket
 import threading
 import time
+from contextlib import suppress
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -124,11 +125,12 @@ def prescale(
                 _publish(done, wanted, push, metrics_file)
             return Exit.AGAIN if done.complaints else 0
 
+        schedule = schedule_file.read(schedule_path)
         with Cluster.connect(namespace) as cluster:
             if watch:
                 _watch(cluster, wanted, schedule_path, every, tell)
                 return
-            prescaler = Prescaler(cluster, wanted, schedule_file.read(schedule_path))
+            prescaler = Prescaler(cluster, wanted, schedule)
             if dry_run:
                 context.exit(tell(prescaler.rehearse(datetime.now(UTC))))
             context.exit(_once(prescaler, _holder(), _LEASE_S, tell, last=True))
@@ -161,7 +163,7 @@ def _watch(
     every: float,
     tell: Callable[[Round], int],
 ) -> None:
-    """Rounds until a signal; one that fails is told, and the next one may do better."""
+    """Rounds until a signal, each with the schedule as it is then; one that fails is told."""
     from keepalive.cluster.lease import Lease, Taken
     from keepalive.prescale import Prescaler
 
@@ -176,12 +178,10 @@ def _watch(
         except Failure as failure:
             click.echo(f"Error: {failure}", err=True)
         stop.wait(every)
-    try:
+    with suppress(Taken, Failure):  # else it ends by itself
         now = datetime.now(UTC)
         lease = Lease.take(cluster, wanted.lease, holder, timedelta(seconds=lease_s), now)
         lease.renew(lease.memory or "", now, release=True)
-    except Taken:
-        return  # it is another's, who need not wait for us
 
 
 def _holder() -> str:

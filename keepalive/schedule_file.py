@@ -47,7 +47,7 @@ def parse(text: str) -> Schedule:
         ValueError: it is no TOML, or something in it is not possible; the text names it.
     """
     table = _Table(tomllib.loads(text), "")
-    timezone = _zone(table.word("timezone"))
+    timezone = zone(table.word("timezone"))
     max_floor = table.whole("max_floor", 1, _MOST_FLOOR)
     schedule = Schedule(
         timezone=timezone,
@@ -67,6 +67,21 @@ def parse(text: str) -> Schedule:
     for done in (*table.read, table):
         done.close()
     return schedule
+
+
+def zone(name: str) -> ZoneInfo:
+    """A time zone by its name.
+
+    Raises:
+        ValueError: it is not known; the text says what to do.
+    """
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise ValueError(
+            f"timezone: {name!r} is not known here; write it as in Europe/Berlin, and see that the"
+            " system has time zones (package tzdata)"
+        ) from None
 
 
 def _window(table: _Table, most: int) -> Window:
@@ -97,19 +112,13 @@ def _batch(table: _Table) -> Batch | None:
     )
 
 
-def _zone(name: str) -> ZoneInfo:
-    try:
-        return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise ValueError(
-            f"timezone: {name!r} is not known here; write it as in Europe/Berlin, and see that the"
-            " system has time zones (package tzdata)"
-        ) from None
-
-
 def _check_cron(expression: str, place: str) -> None:
-    from cronsim import CronSim, CronSimError
-
+    try:
+        from cronsim import CronSim, CronSimError
+    except ModuleNotFoundError as error:
+        raise Failure(
+            f"Schedules need {error.name}: pip install 'ember-function[k8s]'", Exit.UNAVAILABLE
+        ) from None
     try:
         next(CronSim(expression, datetime(2024, 1, 1, tzinfo=UTC)))
     except CronSimError as error:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from keepalive.forecast import STEP
 from keepalive.pool import Model, Node
 
 if TYPE_CHECKING:
-    from keepalive.prometheus import Prometheus
+    from datetime import datetime
+
+    from keepalive.prometheus import Point, Prometheus
 
 DEMAND = 'sum(rate(ember_request_seconds_sum{{route="/v1/swap"{more}}}[{window}]))'
 """Requests at once, the mean over a window (Little's law): from a counter, nothing between two
@@ -46,6 +50,23 @@ def demand(matchers: str, window: str = "5m") -> str:
         window: over which it is the mean.
     """
     return DEMAND.format(more=f", {matchers}" if matchers else "", window=window)
+
+
+def history(prometheus: Prometheus, matchers: str, now: datetime, weeks: int) -> tuple[Point, ...]:
+    """Requests at once in the last weeks, in steps as forecasts have them.
+
+    Args:
+        prometheus: whom to ask.
+        matchers: of the replicas' metrics, as for `demand`.
+        now: when it ends.
+        weeks: how long it is; a little is added, so that changed clocks cut nothing off.
+
+    Raises:
+        Failure: it does not answer.
+    """
+    end = now - timedelta(seconds=now.timestamp() % STEP.total_seconds())
+    begin = end - timedelta(days=7 * weeks, hours=2)
+    return prometheus.points(demand(matchers), begin, end, STEP)
 
 
 def model(prometheus: Prometheus, matchers: str) -> Model | None:

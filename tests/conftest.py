@@ -34,6 +34,19 @@ _STORE = TemporaryDirectory(prefix="ember-store-")
 os.environ["EMBER_STORE"] = _STORE.name
 
 
+IMAGES = {"podman", "cpu", "gpu", "keepalive"}
+"""Fixtures that build images: one process makes each of them once, and begins with that."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Where several processes share the tests, those of a file stay together."""
+    for item in items:
+        builds = IMAGES & set(getattr(item, "fixturenames", ()))
+        item.add_marker(pytest.mark.xdist_group("images" if builds else str(item.path)))
+    items.sort(key=lambda item: item.get_closest_marker("xdist_group").args != ("images",))
+
+
 @pytest.fixture(scope="session")
 def needs() -> Callable[[str], str]:
     """The path of a program that a test drives; without it the test is skipped, or fails in CI."""

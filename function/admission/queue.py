@@ -114,18 +114,23 @@ class Queue:
         mean, long = statistics.fmean(recent), recent[len(recent) * 9 // 10]
         return Load(self._in_flight, self._places(), mean, long)
 
+    @property
+    def open(self) -> bool:
+        """Whether a place is free, so that nobody is refused."""
+        return self._total < self._places()
+
     def in_flight(self, lane: Lane) -> int:
         """Requests of one lane that wait or hold a place."""
         return self._in_flight[lane]
 
     def wait_s(self, lane: Lane) -> float:
         """Seconds until a new request of this lane has a place."""
-        return self.load.wait_s(lane) if self._total >= self._places() else 0.0
+        return 0.0 if self.open else self.load.wait_s(lane)
 
     def refusal(self, lane: Lane, left_s: float = math.inf) -> Refusal | None:
         """See `decide`."""
-        if self._total < self._places():
-            return None  # as `decide` would say; most requests come here
+        if self.open:
+            return None  # as `decide` would say
         return decide(self.load, lane, limit=self.limit, left_s=left_s)
 
     def enter(self, lane: Lane) -> None:

@@ -26,6 +26,12 @@ _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 @click.option("--insightface", "packs", multiple=True, metavar="DIR|NAME", help="E.g. buffalo_l.")
 @click.option("--facefusion", "folders", multiple=True, type=_FOLDER, help="Its .assets/models.")
 @click.option("--pick", "picks", multiple=True, metavar="NAME", help="This file for its role.")
+@click.option(
+    "--without",
+    multiple=True,
+    type=click.Choice(["landmarks", "swap", "enhance", "occlusion", "region"]),
+    help="No model for this role.",
+)
 @click.option("-o", "--output", "out", default="models.toml", type=click.Path(path_type=Path))
 @click.option("--accept-licence", is_flag=True, help="You have read them, and they allow it.")
 @click.option("--batch", "batched", is_flag=True, help="Make graphs for one item take batches.")
@@ -38,6 +44,7 @@ def import_(
     packs: tuple[str, ...],
     folders: tuple[Path, ...],
     picks: tuple[str, ...],
+    without: tuple[str, ...],
     out: Path,
     accept_licence: bool,
     batched: bool,
@@ -59,6 +66,7 @@ def import_(
         raise Failure(f"{out} is there already; --force overwrites it.", Exit.CANNOT_WRITE)
     places = [folder for name in packs for folder in collection.pack(name)]
     known, unknown = collection.scan([*places, *folders])
+    known = [each for each in known if each.role not in without]
     choice = collection.choose(known, picks, embedded)
     _show(choice, unknown)
     if not accept_licence and (closed := [each for each in choice.chosen if not each.licence.free]):
@@ -80,9 +88,23 @@ def import_(
             click.echo(f"{len(ready.held)} files are here and proven")
 
 
+@click.command()
+@click.argument("file", required=False, type=click.Path(path_type=Path))
+@click.pass_context
+def check(ctx: click.Context, file: Path | None) -> None:
+    """Name everything that is wrong with a manifest, and what does not fit together."""
+    from function.faces.models import check as fitting
+    from warmup import manifest
+    from warmup.settings import load
+
+    path = file or load(os.environ).manifest or ctx.obj
+    fitting(manifest.read(path))
+    ctx.invoke(cli.check, file=file)
+
+
 models = click.Group(
     "models",
-    commands=[*cli.models.commands.values(), import_, inspect, batch, fp16],
+    commands=[*cli.models.commands.values(), check, import_, inspect, batch, fp16],
     help=cli.models.help,
 )
 

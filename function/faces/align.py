@@ -9,7 +9,11 @@ import numpy as np
 from function.faces import geometry
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
+
+    from function.faces.face import Face
 
     Template = NDArray[np.float64]
 
@@ -50,6 +54,30 @@ def corners(five: NDArray[np.float32], template: Template) -> NDArray[np.float32
     """The corners of the crop in the image, float32 [4, 2], clockwise from the upper left one."""
     square = np.array([[0, 0], [1, 0], [1, 1], [0, 1]], np.float64)
     return geometry.apply(geometry.invert(matrix(five, template, 1)), square)
+
+
+def rounds(faces: Sequence[Face], template: Template) -> list[list[int]]:
+    """Places of faces that can be changed at the same time, each list after the one before.
+
+    Crops that overlap have to be cut out one after the other, or else the later one would bring
+    back what the earlier one had changed.
+
+    Args:
+        faces: in the order in which they are changed.
+        template: of their crops.
+    """
+    quads = [corners(face.five, template) for face in faces]
+    spans = [(quad.min(0), quad.max(0)) for quad in quads]
+    found: list[list[int]] = []
+    for n, (low, high) in enumerate(spans):
+        after = 0
+        for number, some in enumerate(found):
+            if any((low < spans[k][1]).all() and (spans[k][0] < high).all() for k in some):
+                after = number + 1
+        if after == len(found):
+            found.append([])
+        found[after].append(n)
+    return found
 
 
 def planes(crops: NDArray[np.uint8], scale: float, shift: float) -> NDArray[np.float32]:

@@ -162,7 +162,8 @@ def best(
         overlap: the most that two may have in common, as a share of what they cover together.
     """
     sides = np.concatenate([boxes[:, :2], boxes[:, 2:] - boxes[:, :2]], 1)
-    keep = np.ravel(cv2.dnn.NMSBoxes(sides.tolist(), scores.tolist(), 0.0, overlap))
+    found = cv2.dnn.NMSBoxes(sides.tolist(), scores.tolist(), 0.0, overlap)
+    keep = np.ravel(found).astype(np.intp)  # of nothing it makes an empty tuple
     points = view.to_image(five[keep, :, 0], five[keep, :, 1])
     ends = view.to_image(boxes[keep, 0::2], boxes[keep, 1::2])
     low, high = ends.min(1).tolist(), ends.max(1).tolist()

@@ -67,7 +67,7 @@ class Enhancer:
         *,
         gray: bool,
     ) -> None:
-        """Enhance faces, in place; all of them as one batch.
+        """Enhance faces, in place; as one batch, unless crops overlap.
 
         Args:
             canvas: uint8 [H, W, 3] RGB.
@@ -76,8 +76,19 @@ class Enhancer:
             occlusion: tells what covers a face.
             gray: whether the canvas must stay gray.
         """
-        if not faces:
-            return
+        for places in align.rounds(faces, self._spec.template):
+            self._enhance(canvas, [faces[n] for n in places], look, occlusion, gray=gray)
+
+    def _enhance(
+        self,
+        canvas: NDArray[np.uint8],
+        faces: Sequence[Face],
+        look: Look,
+        occlusion: Occlusion | None,
+        *,
+        gray: bool,
+    ) -> None:
+        """Enhance faces whose crops do not overlap."""
         size = self._spec.size
         places = [align.matrix(face.five, self._spec.template, size) for face in faces]
         crops = [

@@ -169,6 +169,8 @@ class Visit:
             Problem: `overloaded`.
         """
         queue, lane = self.door.parts.queue, self.turn.lane
+        if queue.open:
+            return  # as most requests find it
         if not (refusal := queue.refusal(lane, self.turn.deadline - time.monotonic())):
             return
         if refusal.late:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -69,7 +70,8 @@ async def read(request: Request, limits: Limits) -> bytearray:
         with exchange.trace.span("receive"):
             # What came with the head is there already. Pieces are taken as they came: joining them
             # first, as other ways of reading do, would copy everything once more.
-            async with asyncio.timeout(None if content.is_eof() else limits.timeout_s):
+            at_once = content.is_eof()
+            async with nullcontext() if at_once else asyncio.timeout(limits.timeout_s):
                 while not content.at_eof():
                     chunk, _ = await content.readchunk()
                     exchange.bytes_in += len(chunk)

@@ -155,11 +155,13 @@ class Edge:
     def _finish(
         self, exchange: Exchange, request: BaseRequest, response: web.StreamResponse
     ) -> None:
-        totals = exchange.trace.totals() | {"total": _seconds(exchange) * 1e3}
+        totals = exchange.trace.totals()
+        totals["total"] = _seconds(exchange) * 1e3
         headers = response.headers
-        headers["Server-Timing"] = ", ".join(f"{k};dur={ms:.1f}" for k, ms in totals.items())
+        headers["Server-Timing"] = ", ".join([f"{k};dur={ms:.1f}" for k, ms in totals.items()])
         headers["Ember-Request-Id"] = exchange.request_id
-        headers.update(exchange.headers)
+        if exchange.headers:
+            headers.update(exchange.headers)
         if exchange.warnings:
             headers["Ember-Warnings"] = ", ".join(exchange.warnings)
         if degraded := ", ".join((*self._degraded(), *exchange.degraded)):
@@ -196,14 +198,17 @@ class Edge:
             "bytes_out": bytes_out,
             "request_id": exchange.request_id,
         }
-        log.info("request", extra=facts | ({"code": exchange.code} if exchange.code else {}))
+        if exchange.code:
+            facts["code"] = exchange.code
+        log.info("request", extra=facts)
 
 
 def _begin(request: BaseRequest, route: str) -> Exchange:
     headers = request.headers
     wish = headers.get("Ember-Request-Id") or headers.get("X-Request-Id") or ""
     route = _PING_ROUTE if _PING in headers else route
-    exchange = Exchange(route, wish if _SANE_ID.fullmatch(wish) else os.urandom(16).hex())
+    sane = wish and _SANE_ID.fullmatch(wish)
+    exchange = Exchange(route, wish if sane else os.urandom(16).hex())
     request[_EXCHANGE] = exchange
     logs.request_id.set(exchange.request_id)
     trace = events.Trace.parse(headers.get("traceparent"))

@@ -38,7 +38,7 @@ _JOB = {"bad_request", "unauthenticated", "forbidden", "unknown_field", "not_fou
 _JOB |= {"auth_unavailable", "jobs_unavailable", "deadline_exceeded"}
 _LIMITS = ("RateLimit", "RateLimit-Policy")
 _CALL = KINDS.keys() - {"not_found", "method_not_allowed"}
-_NEW_JOB = _CALL - {"not_acceptable"}
+_NEW_JOB = (_CALL - {"not_acceptable"}) | {"not_found"}
 _EVENTS = KINDS.keys() - {"method_not_allowed", "not_acceptable", "quota_exhausted"}
 _QUOTA = {"bad_request", "unauthenticated", "forbidden", "unknown_field", "internal"}
 _QUOTA |= {"auth_unavailable", "quota_unavailable", "deadline_exceeded"}
@@ -164,7 +164,9 @@ def _jobs() -> Schema:
     job = {"200": _job_answer("How far it is")}
     created = {"201": _job_answer("It is made"), "200": _job_answer("It was made before")}
     photos: Schema = {each.media_type: {} for each in FORMATS.values()}
-    text: Schema = {STREAM: {"schema": {"type": "string"}}}
+    words: Schema = {"type": "string"}
+    told = {"id": words, "event": words, "data": words}  # of each event
+    text: Schema = {STREAM: {"schema": {"type": "object", "properties": told}}}
     listed: Schema = {JSON: {"schema": schemas.ref("Jobs")}}
     wrong = _JOB | {"not_acceptable"}
     return {

@@ -176,16 +176,29 @@ class Works:
             await asyncio.wait({keeping, doing}, return_when=asyncio.FIRST_COMPLETED)
             if not doing.done():
                 log.info("a job is no longer ours")
+            elif error := doing.exception():  # its lease will end, and it is tried again
+                log.error("a job failed", exc_info=error)
+            elif doing.result():
+                return
         except asyncio.CancelledError:  # the process ends, or the job was cancelled
             await _ended(doing)
             await asyncio.shield(self._told(lambda: self.book.release(spec.key, token, None)))
+            await asyncio.shield(self._clear(spec))
             raise
         finally:
             keeping.cancel()
             await _ended(doing)
+        await self._clear(spec)
 
-    async def _do(self, taken: Taken) -> None:
-        """Do what is left of a job, and write down what became of it."""
+    async def _clear(self, spec: Spec) -> None:
+        """Delete what was put on the shelf after somebody else had ended the job."""
+        with contextlib.suppress(BookError, ShelfError):
+            job = await self.book.get(spec.key)
+            if job is None or job.state in {State.CANCELLED, State.DELETED}:
+                await self.shelf.drop([*spec.inputs, *spec.results])
+
+    async def _do(self, taken: Taken) -> bool:
+        """Do what is left of a job, and write down what became of it; whether it was still ours."""
         spec, token, tries = taken.job.spec, taken.token, taken.job.tries
         items = list(taken.job.items)
         left = [at for at, item in enumerate(items) if item.state.open]
@@ -200,8 +213,7 @@ class Works:
             problem, hopeless = failure, failure.kind.status < 500
         if any(item.state.open for item in items) and not hopeless and tries < _TRIES:
             again_s = 2.0**tries * self._rng.uniform(0.5, 1.0)
-            await self._told(lambda: self.book.release(spec.key, token, again_s))
-            return
+            return await self._told(lambda: self.book.release(spec.key, token, again_s))
         unbegun = replace(taken.job, items=tuple(items)).unbegun()
         for at, item in enumerate(items):
             if item.state.open:
@@ -209,12 +221,15 @@ class Works:
                 items[at] = Item(State.FAILED, problem=told)
                 await self._mark(taken, at, items[at])
         state = outcome(tuple(items))
-        if await self._told(lambda: self.book.finish(spec.key, token, state, self.terms.keep_s)):
-            self._give_back(spec, unbegun)
-            self._tell(replace(taken.job, state=state))
-            with contextlib.suppress(ShelfError):  # what stays is dropped when the job is over
-                await self.shelf.drop(spec.inputs)
-            self.wake()
+        keep_s = self.terms.keep_s
+        if not await self._told(lambda: self.book.finish(spec.key, token, state, keep_s)):
+            return False
+        self._give_back(spec, unbegun)
+        self._tell(replace(taken.job, state=state))
+        with contextlib.suppress(ShelfError):  # what stays is dropped when the job is over
+            await self.shelf.drop(spec.inputs)
+        self.wake()
+        return True
 
     async def _inputs(self, spec: Spec) -> tuple[tuple[Upload, ...], Upload | None]:
         """The photos that all targets need.
@@ -298,8 +313,7 @@ class Works:
             )
         except ChangedError:
             facts = await self._storage.stat(uri)
-            ours = facts and facts.metadata.get(MARK) == mark
-            if not ours and not uri.startswith("file:"):  # which keeps no metadata
+            if not (facts and facts.metadata.get(MARK) == mark):
                 raise Problem(
                     "output_taken", "Something else is where the output belongs."
                 ) from None
@@ -379,7 +393,7 @@ def _unreachable() -> Problem:
     return Problem("jobs_unavailable", "The photos of jobs cannot be reached.")
 
 
-async def _ended(task: asyncio.Task[None]) -> None:
+async def _ended(task: asyncio.Task[Any]) -> None:
     """Cancel a task and wait for its end."""
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)

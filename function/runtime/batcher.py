@@ -216,8 +216,8 @@ class Batcher:
     def _due(self, *, coming: bool) -> float:
         """When the next batch should start; an idle device waits for nothing.
 
-        CPUs are idle when no thread computes that could still come to the batch. While all permits
-        are taken and wanted, a batch that waits holds nobody up, and what it saves is for all.
+        On a CPU others can come while threads compute something else than these batches. While all
+        permits are taken and wanted, a batch that waits holds nobody up, and saves time for all.
 
         Args:
             coming: whether the caller comes, and would lend its permit to wait.
@@ -227,7 +227,7 @@ class Batcher:
             lends = coming and self._gate.mine
             others = self._gate.taken - self._busy - lends
             spare = self._gate.spare or (lends and not self._gate.wanted)
-            if not window or (spare and others <= 0):
+            if not window or (spare and (not self._busy or others <= 0)):
                 return 0.0
             if not spare and self.cost.sloped:
                 base = window = base * (size - 1)  # what a full batch saves

@@ -11,7 +11,7 @@ import mmap
 from collections import Counter, defaultdict
 from dataclasses import dataclass
 from math import prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from warmup.failures import DamagedError
 from warmup.file import HEAD, looks_like
@@ -19,6 +19,8 @@ from warmup.file import HEAD, looks_like
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
+
+    from numpy.typing import NDArray
 
     Span = tuple[int, int]
     Fields = defaultdict[int, list[int | Span]]
@@ -68,14 +70,16 @@ class Tensor:
         kind: the type of its elements.
         dims: its shape.
         size: its bytes.
-        outside: whether its values lie in another file.
+        outside: the name of the file beside the graph that has its values; empty for the graph.
+        begin: where they begin in that file; None where they are not written as they are in memory.
     """
 
     name: str
     kind: str
     dims: tuple[int, ...]
     size: int
-    outside: bool = False
+    outside: str = ""
+    begin: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +96,7 @@ class Graph:
         outputs: in their order.
         tensors: the initialisers, in their order.
         operators: how many nodes of each kind.
+        used: names of what nodes take.
     """
 
     path: Path
@@ -103,6 +108,7 @@ class Graph:
     outputs: tuple[Value, ...]
     tensors: tuple[Tensor, ...]
     operators: Counter[str]
+    used: frozenset[str]
 
     @property
     def items(self) -> int | None:
@@ -133,11 +139,29 @@ def read(path: Path) -> Graph:
             with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
                 try:
                     return _model(_Reader(data), path)
-                except (_MalformedError, UnicodeDecodeError) as error:
+                except (_MalformedError, ValueError) as error:
                     what = looks_like(head) or f": {error}"
                     raise DamagedError(f"{path}: is no ONNX model{what}") from None
     except OSError as error:
         raise DamagedError(f"{path}: {error.strerror}") from error
+
+
+def values(graph: Graph, tensor: Tensor) -> NDArray[Any]:
+    """The values of one of its tensors.
+
+    Raises:
+        DamagedError: they are not there, or written in a way that nobody writes arrays of floats.
+    """
+    import numpy as np
+
+    path = graph.path.parent / tensor.outside if tensor.outside else graph.path
+    try:
+        if tensor.begin is None:
+            raise DamagedError(f"{path}: {tensor.name} is not written as an array is in memory")
+        kind = np.dtype(tensor.kind).newbyteorder("<")
+        return np.fromfile(path, kind, prod(tensor.dims), offset=tensor.begin).reshape(tensor.dims)
+    except (OSError, ValueError, TypeError) as error:
+        raise DamagedError(f"{path}: {tensor.name} cannot be read: {error}") from error
 
 
 class _MalformedError(Exception):
@@ -238,7 +262,7 @@ def _model(reader: _Reader, path: Path) -> Graph:
         raise _MalformedError("its graph has no outputs")
     opsets = [reader.fields(_span(each)) for each in model[8]]
     notes = [reader.fields(_span(each)) for each in model[14]]
-    nodes = (reader.fields(_span(each)) for each in graph[1])
+    nodes = [reader.fields(_span(each)) for each in graph[1]]
     tensors = tuple(_tensor(reader, _span(each)) for each in graph[5])
     known = {each.name for each in tensors}
     inputs = [_value(reader, _span(each)) for each in graph[11]]
@@ -252,6 +276,7 @@ def _model(reader: _Reader, path: Path) -> Graph:
         outputs=tuple(_value(reader, _span(each)) for each in graph[12]),
         tensors=tensors,
         operators=Counter(reader.text(node[4]) for node in nodes),
+        used=frozenset(reader.text([each]) for node in nodes for each in node[1]),
     )
 
 
@@ -259,13 +284,15 @@ def _tensor(reader: _Reader, message: Span) -> Tensor:
     tensor = reader.fields(message)
     dims = tuple(number for each in tensor[1] for number in reader.numbers(each))
     name, width = _kind(_number(tensor[2]))
-    return Tensor(
-        name=reader.text(tensor[8]),
-        kind=name,
-        dims=dims,
-        size=prod(dims) * width,
-        outside=_number(tensor[14]) == 1,
-    )
+    size = prod(dims) * width
+    pairs = [reader.fields(_span(each)) for each in tensor[13]]
+    outside = {reader.text(pair[1]): reader.text(pair[2]) for pair in pairs}
+    begin: int | None = int(outside.get("offset", "0"))
+    if not outside:
+        spans = [_span(each) for each in tensor[9] or (tensor[4] if name == "float32" else [])]
+        whole = len(spans) == 1 and spans[0][1] - spans[0][0] == size
+        begin = spans[0][0] if whole else None
+    return Tensor(reader.text(tensor[8]), name, dims, size, outside.get("location", ""), begin)
 
 
 def _value(reader: _Reader, message: Span) -> Value:

@@ -47,10 +47,11 @@ def kinds(model: onnx.ModelProto) -> dict[str, onnx.TypeProto.Tensor]:
     bare.graph.name = graph.name
     bare.graph.node.extend(graph.node)
     bare.graph.input.extend(graph.input)
+    listed = {each.name for each in graph.input}  # as old files list their weights, too
     for each in graph.initializer:
         if each.ByteSize() <= SMALL:
             bare.graph.initializer.append(each)
-        else:
+        elif each.name not in listed:
             value = helper.make_tensor_value_info(each.name, each.data_type, each.dims)
             bare.graph.input.append(value)
     for output in graph.output:

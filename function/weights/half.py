@@ -5,6 +5,7 @@ It is half as large, and faster on GPUs; on CPUs it is slower, as they compute i
 
 from __future__ import annotations
 
+import math
 import warnings
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+_ADVICE = "--keep can leave operators in float32, e.g. ReduceMean"
 _HALF, _WHOLE = TensorProto.FLOAT16, TensorProto.FLOAT
 
 LEAST = 0.999
@@ -80,14 +82,16 @@ def make(
         try:
             found = proof.alike(graph, source, trial, known or proof.feed(graph, 1))
         except proof.UnprovenError as error:
-            raise proof.UnprovenError(f"{source}: in float16 {error}; {_ADVICE}") from None
-        if not found >= least:
-            said = f"in float16 its outputs are like those in float32 to {found:.5f} (cosine)"
-            raise proof.UnprovenError(f"{source}: {said}, not to {least:g}; {_ADVICE}")
-    return found
-
-
-_ADVICE = "--keep can leave operators in float32, e.g. ReduceMean"
+            raise proof.UnprovenError(f"{source}: {error}") from None
+        for name, likeness in found.items():
+            if not likeness >= least:
+                said = f"is like that in float32 to {likeness:.5f} (cosine), not to {least:g}"
+                if math.isnan(likeness):
+                    said = "has values that are not finite"
+                raise proof.UnprovenError(
+                    f"{source}: in float16 its output {name} {said}; {_ADVICE}"
+                )
+    return min(found.values())
 
 
 def rounded(model: onnx.ModelProto) -> onnx.ModelProto:

@@ -62,7 +62,7 @@ def batched(graph: Graph, single: Path, batch: Path) -> None:
         try:
             together = many.run(*inputs.values())
         except Exception as error:
-            raise UnprovenError(f"a batch of {size} cannot be run: {_first(error)}") from None
+            raise UnprovenError(f"a batch of {size} cannot be run: {_told(error)}") from None
         for n in range(size):
             alone = one.run(
                 *(rows[n : n + 1] if rows.ndim > 1 else rows for rows in inputs.values())
@@ -71,41 +71,48 @@ def batched(graph: Graph, single: Path, batch: Path) -> None:
                 _same(output.name, size, ours, right, n)
 
 
-def alike(graph: Graph, right: Path, other: Path, inputs: Feed) -> float:
-    """The least cosine between the outputs of two graphs for the same inputs.
+def alike(graph: Graph, right: Path, other: Path, inputs: Feed) -> dict[str, float]:
+    """How alike the outputs of two graphs are for the same inputs.
 
     Both run as they are written: optimising takes casts away that round.
 
+    Returns:
+        The cosine for each output; NaN for one that is not finite.
+
     Raises:
-        UnprovenError: one of the outputs of the other is not finite or has another shape, or one of
-            the graphs cannot be loaded.
+        UnprovenError: one of the graphs cannot be loaded, or run with these inputs.
     """
     runs = []
     for path in (right, other):
         kinds = {each.name: each.kind for each in onnxfile.read(path).inputs}
         arrays = (array.astype(kinds[name]) for name, array in inputs.items())
-        runs.append(_engine(path, optimise=False).run(*arrays))
-    least = 1.0
-    for value, theirs, ours in zip(graph.outputs, *runs, strict=True):
-        if ours.shape != theirs.shape:
-            raise UnprovenError(f"{value.name} has the shape {ours.shape}, not {theirs.shape}")
-        if not np.isfinite(ours).all():
-            raise UnprovenError(f"{value.name} has values that are not finite")
-        found = cosine(np.asarray(ours, np.float32), np.asarray(theirs, np.float32))
-        least = min(least, 1.0 if math.isnan(found) and not theirs.any() else found)
-    return least
+        engine = _engine(path, optimise=False)
+        try:
+            runs.append(engine.run(*arrays))
+        except Exception as error:
+            raise UnprovenError(f"{path.name} cannot be run: {_told(error)}") from None
+    names = (each.name for each in graph.outputs)
+    return dict(zip(names, map(_likeness, *runs), strict=True))
+
+
+def _likeness(right: NDArray[Any], other: NDArray[Any]) -> float:
+    if not np.isfinite(other).all():
+        return math.nan
+    if not right.any() and not other.any():
+        return 1.0
+    return cosine(np.asarray(other, np.float32), np.asarray(right, np.float32))
 
 
 def _engine(path: Path, *, optimise: bool = True) -> OnnxEngine:
     try:
         return OnnxEngine(path, usable_cpus(), optimise=optimise)
     except Exception as error:
-        raise UnprovenError(f"{path.name} cannot be loaded: {_first(error)}") from None
+        raise UnprovenError(f"{path.name} cannot be loaded: {_told(error)}") from None
 
 
-def _first(error: Exception) -> str:
-    """The first line of what the runtime says."""
-    return next(iter(str(error).splitlines()), type(error).__name__)
+def _told(error: Exception) -> str:
+    """What the runtime says, as one line."""
+    return " ".join(str(error).split())
 
 
 def _same(name: str, size: int, ours: NDArray[Any], right: NDArray[Any], n: int) -> None:

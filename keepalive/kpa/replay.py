@@ -61,7 +61,7 @@ class Row:
         """The cells, in the order of `COLUMNS`."""
         return (
             str(self.t),
-            f"{self.load:g}",
+            str(int(self.load)) if self.load.is_integer() else repr(self.load),
             str(self.ready),
             str(self.replicas),
             "NaN" if self.stable is None else f"{self.stable:.4f}",

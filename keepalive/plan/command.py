@@ -10,9 +10,9 @@ from zoneinfo import ZoneInfo
 
 import click
 
-from keepalive.failure import Exit, Failure
+from keepalive.failure import Exit
 from keepalive.kpa.command import Seconds
-from keepalive.simulation.options import given, read
+from keepalive.simulation.options import given, need, read
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -79,8 +79,7 @@ class Zone(click.ParamType[ZoneInfo]):
 @click.option(
     "--out",
     type=click.Path(file_okay=False, path_type=Path),
-    help="A folder for kustomization.yaml, schedule.toml, plan.json and, with matplotlib, "
-    "pareto.png and plan.png.",
+    help="A folder for kustomization.yaml, schedule.toml, plan.json, pareto.png and plan.png.",
 )
 @click.option("--explain", "explained", is_flag=True, help="Say in words why.")
 @click.option("--quiet", is_flag=True, help="Do not tell each simulation.")
@@ -106,6 +105,7 @@ def plan(
 
     Exit code 75: nothing that was tried keeps the objective; what comes nearest is shown.
     """
+    need("numpy", "cronsim", *(["matplotlib"] if out else []))
     known = read(**common)
     from keepalive.plan.explain import explain
     from keepalive.plan.naive import naive
@@ -183,10 +183,5 @@ def _written(out: Path, name: str, best: Trial, others: Sequence[Trial], trials:
     (out / "kustomization.yaml").write_text(files.component(choice, service, name))
     (out / "schedule.toml").write_text(files.toml(trials.schedule(choice)))
     (out / "plan.json").write_text(json.dumps(told, indent=2) + "\n")
-    try:
-        picture.draw(list(trials.done.values()), others, best, out / "pareto.png")
-        simulated.draw(best.outcome, out / "plan.png", "As planned", best.objective.p99_s)
-    except ModuleNotFoundError:
-        raise Failure(
-            "The pictures need matplotlib: pip install 'ember-function[plan]'", Exit.UNAVAILABLE
-        ) from None
+    picture.draw(list(trials.done.values()), others, best, out / "pareto.png")
+    simulated.draw(best.outcome, out / "plan.png", "As planned", best.objective.p99_s)

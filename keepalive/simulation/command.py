@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from keepalive.failure import Exit, Failure
 from keepalive.hpa import Spec
 from keepalive.kpa.command import Seconds, pairs
 from keepalive.kpa.settings import Invalid
 from keepalive.kpa.settings import read as settings_of
-from keepalive.simulation.options import given, read
+from keepalive.simulation.options import given, need, read
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -99,6 +98,7 @@ def simulate(
     """
     if static and hpa:
         raise click.UsageError("--static and --hpa cannot both be.")
+    need("numpy", *(["cronsim"] if schedule else []), *(["matplotlib"] if picture else []))
     known = read(**common)
     from keepalive.simulation.floors import floors
     from keepalive.simulation.run import Scenario
@@ -166,9 +166,5 @@ def _drawn(outcome: Any, path: Path, title: str, objective: float | None) -> Non
 
     try:
         draw(outcome, path, title, objective)
-    except ModuleNotFoundError:
-        raise Failure(
-            "--picture needs matplotlib: pip install 'ember-function[plan]'", Exit.UNAVAILABLE
-        ) from None
     except ValueError as error:
         raise click.BadParameter(f"{error}.", param_hint="--picture") from None

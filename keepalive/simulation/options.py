@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -125,6 +126,19 @@ def given(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
+def need(*modules: str) -> None:
+    """See that modules are there, before anything takes long.
+
+    Raises:
+        Failure: one is not; the text says what to install.
+    """
+    for module in modules:
+        if find_spec(module) is None:
+            raise Failure(
+                f"This needs {module}: pip install 'ember-function[plan]'", Exit.UNAVAILABLE
+            )
+
+
 def read(
     *,
     load: str,
@@ -145,16 +159,9 @@ def read(
     """What the options say.
 
     Raises:
-        Failure: numpy is not there.
         click.BadParameter: an option is not possible.
         Unreadable: a file is not as it should be.
     """
-    try:
-        import numpy  # noqa: F401, ICN001
-    except ModuleNotFoundError:
-        raise Failure(
-            "This needs numpy: pip install 'ember-function[plan]'", Exit.UNAVAILABLE
-        ) from None
     from keepalive.simulation import service as services
     from keepalive.traces.load import load as loaded
 

@@ -1,7 +1,7 @@
 """The simulation: second after second, requests, replicas and the rule between them.
 
 A second that is like others is not always simulated again. When nothing changes, no queue is left
-from before and the replicas are at most at 80 % of what they can do, a second depends only on how
+from before and the replicas are at most at 90 % of what they can do, a second depends only on how
 many replicas there are and how many requests come; after enough such seconds were simulated, one of
 them by chance stands for the next. `exact` turns that off.
 """
@@ -31,9 +31,11 @@ if TYPE_CHECKING:
 _FEWEST = 24
 _REQUESTS = 10_000
 """Seconds, and requests in them, that have to be simulated before they stand for others."""
+_BUSY = 0.4
+"""With a smaller part of the replicas idle, seconds resemble the one before, so more are needed."""
 _LIKE = math.log(1.02)
 """Rates within 2 % are alike."""
-_CALM = 0.8
+_CALM = 0.9
 _SHORT_S = 0.5
 """Only when batches are shorter is a second independent of the one before."""
 
@@ -170,7 +172,8 @@ class _Run:
             return self._simulated(start, rate, limit)
         key = (self._scenario.service, ready, int(math.log(rate) / _LIKE))
         samples = self._memo.samples.setdefault(key, [])
-        enough = max(_FEWEST, math.ceil(_REQUESTS / rate))
+        idle = 1 - rate / (ready * self._capacity)
+        enough = math.ceil(max(_FEWEST, _REQUESTS / rate) * max(1.0, _BUSY / idle))
         if len(samples) < enough:
             second = self._simulated(start, rate, limit)
             if not (second.refused or second.late):

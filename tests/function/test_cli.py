@@ -277,6 +277,8 @@ class TestSwapUsage:
             ),
             (["{hopper}", "/nowhere.jpg", "-o", "out.png"], "does not exist"),
             (["{hopper}", "{collins}", "-o", "o.png", "--quality", "101"], "1<=x<=100"),
+            (["{hopper}", "{collins}", "-o", "o.png", "--boost", "64"], "128<=x<=1024"),
+            (["{hopper}", "{collins}", "-o", "o.png", "--masks", "box,hair"], "not 'hair'"),
             (["{hopper}", "{collins}", "-o", "o.png", "--format", "gif"], "'avif'"),
         ],
     )

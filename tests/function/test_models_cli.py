@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import subprocess
@@ -56,6 +57,20 @@ def test_the_help_lists_what_both_packages_bring(ember):
     done = ember("--help")
     for name in ("check", "gc", "ls", "verify", "import", "inspect", "batch", "fp16"):
         assert f"\n  {name} " in done.stdout
+
+
+def test_a_check_tells_what_does_not_fit_together(ember, tmp_path):
+    path = neural.make(tmp_path / "a.onnx", "inswapper_128")
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    (tmp_path / "models.toml").write_text(
+        '[[model]]\nrole = "swap"\nfamily = "inswapper_128"\nuri = "a.onnx"\nlicence = "MIT"\n'
+        f'size = {path.stat().st_size}\nsha256 = "{digest}"\n'
+    )
+    done = ember("check", "models.toml")
+    assert done.returncode == Exit.CONFIG
+    assert "there is no model for detect" in done.stderr
+    assert "there is no model for identity" in done.stderr
+    assert ember("check").stdout.startswith("3 models")
 
 
 class TestInspect:
@@ -200,6 +215,14 @@ class TestImport:
         target = decode(COLLINS.read_bytes(), name="target").pixels
         changed = (result != target).any(axis=-1)
         assert 0.01 < changed.mean() < 0.5
+
+    def test_roles_can_be_left_out(self, ember, pack, tmp_path):
+        neural.make(pack / "codeformer.onnx", "codeformer_512")
+        words = ("import", "--insightface", "pack", "--accept-licence", "--force")
+        for more, roles in (((), {"enhance"}), (("--without", "enhance"), set())):
+            assert ember(*words, *more).returncode == 0
+            found = {each.role for each in manifest.read(tmp_path / "models.toml")}
+            assert found == {"detect", "identity", "swap"} | roles
 
     def test_what_is_there_is_kept_unless_forced(self, ember, pack, tmp_path):
         (tmp_path / "models.toml").write_text("mine")

@@ -19,7 +19,7 @@ _IMPORT = ("tsdb", "create-blocks-from", "openmetrics", "--max-block-duration=10
 
 
 @contextmanager
-def prometheus(needs, folder, port, metrics):
+def prometheus(needs, folder, port, metrics, *options):
     """Where it answers.
 
     Args:
@@ -27,6 +27,7 @@ def prometheus(needs, folder, port, metrics):
         folder: for its files.
         port: a free one.
         metrics: text in OpenMetrics, with times.
+        options: of Prometheus.
     """
     server, tool = needs("prometheus"), needs("promtool")
     (folder / "recorded.txt").write_text(metrics)
@@ -44,6 +45,7 @@ def prometheus(needs, folder, port, metrics):
         "--config.file=none.yml",
         "--storage.tsdb.path=data",
         "--storage.tsdb.retention.time=10y",
+        *options,
     ]
     with (
         (folder / "log").open("w") as log,

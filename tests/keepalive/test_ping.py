@@ -307,8 +307,10 @@ class TestCommand:
         about = f'instance="{server.url}/readyz",job="ember-ping"'
         assert f'ember_ping{{{about},outcome="unavailable"}} 1' in lines
         assert f'ember_ping{{{about},outcome="well"}} 0' in lines
-        (well,) = [line for line in lines if line.startswith("ember_ping_well_time_seconds{")]
-        (last,) = [line for line in lines if line.startswith("ember_ping_time_seconds{")]
+        (well,) = [
+            line for line in lines if line.startswith(f"ember_ping_well_time_seconds{{{about}")
+        ]
+        (last,) = [line for line in lines if line.startswith(f"ember_ping_time_seconds{{{about}")]
         assert float(well.split()[1]) < float(last.split()[1])
 
     def test_pings_do_not_all_come_at_once(self, monkeypatch):

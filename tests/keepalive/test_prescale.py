@@ -180,6 +180,12 @@ class TestRounds:
         with pytest.raises(Failure, match=r"does not reckon in requests at once.*--per-replica"):
             once(connect(), Wanted(hpa="swap"))
 
+    @pytest.mark.parametrize("more", [BATCH, CANARY])
+    def test_what_a_deployment_cannot_have_is_refused(self, connect, kube, more):
+        kube.create(SCALERS, "swap", {"spec": {"minReplicas": 1, "maxReplicas": 3}})
+        with pytest.raises(Failure, match="are for a Knative Service: with --hpa, leave them out"):
+            once(connect(), Wanted(hpa="swap", per_replica=3), SCHEDULE + more)
+
     def test_a_floor_that_the_budget_cannot_have_is_refused(self, connect, kube):
         kube.create(SERVICES, "ember", service(gpus=2))
         tight = SCHEDULE.replace("max_floor = 20", "max_floor = 20\ngpu_hours_per_day = 40")
@@ -343,6 +349,19 @@ class TestSeen:
             once(cluster, gone, now=NOON.replace(hour=20) + timedelta(minutes=minute))
         assert floor(ember) == 4
 
+    def test_a_forecast_that_cannot_be_had_hides_no_replicas(
+        self, connect, ember, needs, tmp_path, free_port
+    ):
+        """A Prometheus that may look at few samples only answers all but the long query."""
+        metrics = text(recorded(**replicas(busy=(4, 2, 18, 0.5))), demand(2))
+        little = "--query.max-samples=2000"
+        with prometheus(needs, tmp_path, free_port, metrics, little) as url:
+            wanted = Wanted(prometheus=Prometheus(url))
+            done = once(connect(), wanted, now=datetime.now(UTC))
+        assert done.decision.need == 6
+        (complaint,) = done.complaints
+        assert complaint.startswith("There is no forecast. Prometheus cannot answer sum(rate(")
+
     def test_replicas_that_nobody_scrapes_are_told(self, connect, ember, url):
         done = once(connect(), seen(url, "nowhere"))
         assert 'knows no replica with namespace="nowhere"' in done.complaints[0]
@@ -463,6 +482,14 @@ class TestCommand:
         assert run("--prometheus=x").exit_code == 78
         assert run("--prometheus-header=secret").exit_code == 2
 
+    def test_ember_passes_words_and_exit_codes_on(self, tmp_path, free_port):
+        words = ("prescale", *given(tmp_path), f"--prometheus=:{free_port}")
+        done = subprocess.run(
+            [sys.executable, "-m", "function", *words], capture_output=True, text=True, check=False
+        )
+        assert (done.returncode, done.stdout) == (78, "")
+        assert done.stderr.startswith("Error: ':")
+
     def test_without_rights_it_says_which(self, run, ember):
         ember.roles["other"] = []
         done = run("--knative-version=1.22")
@@ -470,8 +497,8 @@ class TestCommand:
         assert "Not allowed to get leases.coordination.k8s.io" in done.stderr
 
     def test_watching_goes_on_until_it_is_told_to_stop(self, ember, tmp_path):
-        """A broken schedule is told and outlived; the Lease is let go at the end."""
-        words = given(tmp_path, "floor = x")
+        """A schedule that breaks is told and outlived; the Lease is let go at the end."""
+        words = given(tmp_path)
         config = {**os.environ, "KUBECONFIG": str(ember.config(tmp_path))}
         with subprocess.Popen(
             [sys.executable, "-m", "keepalive", "prescale", *words, "--watch", "--every=5"],
@@ -480,9 +507,9 @@ class TestCommand:
             stderr=subprocess.PIPE,
             text=True,
         ) as process:
-            assert "is wrong: Invalid value" in process.stderr.readline()
-            given(tmp_path)
             assert "the floor changes from 1 to 4" in process.stdout.readline()
+            given(tmp_path, "floor = x")
+            assert "is wrong: Invalid value" in process.stderr.readline()
             held = ember.get(LEASES, "ember-prescale-ember")["spec"]
             process.send_signal(signal.SIGTERM)
             assert process.wait(30) == 0

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from keepalive.failure import Failure
@@ -37,6 +38,7 @@ from = 2026-12-25T00:00:00
 to = 2026-12-27T00:00:00
 floor = 0
 """
+patient = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 BERLIN = ZoneInfo("Europe/Berlin")
 
 
@@ -154,6 +156,7 @@ def test_a_daily_window_is_open_for_its_hours_on_every_day_of_a_year(zone):
         assert schedule.at(noon.replace(hour=18)).floor == 0, noon
 
 
+@patient
 @given(
     minutes=st.integers(0, 366 * 24 * 60),
     hours=st.integers(1, 30),
@@ -232,6 +235,7 @@ class TestAhead:
         short = '[[window]]\nstart = "5 12 * * *"\nhours = 0.05\nfloor = 7\n'
         assert parse(HEAD + short).ahead(berlin("2026-11-27 12:00")).floor == 7
 
+    @patient
     @given(minutes=st.integers(0, 366 * 24 * 60))
     def test_it_is_the_most_that_any_minute_of_the_lead_time_wants(self, minutes):
         schedule = parse(HEAD + WEEKDAYS + CHRISTMAS + HOLIDAY)
@@ -323,3 +327,9 @@ def test_a_file_is_named_with_what_is_wrong(tmp_path):
         read(path)
     path.write_text(HEAD)
     assert read(path) == parse(HEAD)
+
+
+def test_what_an_extra_brings_is_named_when_it_is_missing(monkeypatch):
+    monkeypatch.setitem(sys.modules, "cronsim", None)
+    with pytest.raises(Failure, match=r"need cronsim: pip install 'ember-function\[k8s\]'"):
+        parse(HEAD + WEEKDAYS)

@@ -14,12 +14,14 @@ import pytest
 from click.testing import CliRunner
 
 from keepalive import hpa
+from keepalive.failure import Failure
 from keepalive.kpa.settings import read as settings_of
 from keepalive.schedule import Schedule, Window
 from keepalive.simulation import service as services
 from keepalive.simulation.command import simulate as command
 from keepalive.simulation.fleet import Gpus, Nodes
 from keepalive.simulation.floors import floors
+from keepalive.simulation.options import need
 from keepalive.simulation.picture import draw, seconds
 from keepalive.simulation.run import Memo, Scenario, simulate
 from keepalive.simulation.scaling import Hpa, Knative, Static
@@ -127,11 +129,11 @@ def test_the_same_seed_gives_the_same_and_another_does_not():
 
 @pytest.mark.parametrize("rate", [30, 90, 250])
 def test_seconds_that_stand_for_others_change_nothing_that_matters(rate):
-    """At 10 %, 30 % and 84 % of what two replicas can do; the last is always simulated."""
+    """At 10 %, 30 % and 84 % of what two replicas can do."""
     exact = run(rate, replicas=2, exact=True)
     short = run(rate, replicas=2)
     for part in (0.5, 0.95, 0.99):
-        assert short.latency(part) == pytest.approx(exact.latency(part), rel=0.06)
+        assert short.latency(part) == pytest.approx(exact.latency(part), rel=0.08)
     assert short.requests == pytest.approx(exact.requests, rel=0.03)
 
 
@@ -431,6 +433,13 @@ def test_bad_options_say_what_is_possible(arguments, says, tmp_path, monkeypatch
     done = CliRunner().invoke(command, ["steady:1", "--days", "0.001", *arguments])
     assert done.exit_code == 2
     assert says in " ".join(done.output.split())
+
+
+def test_what_is_missing_is_named_before_anything_takes_long():
+    with pytest.raises(
+        Failure, match=r"needs no_such_module: pip install 'ember-function\[plan\]'"
+    ):
+        need("numpy", "no_such_module")
 
 
 def test_times_are_told_as_people_do():

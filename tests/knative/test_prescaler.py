@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from keepalive.cli import commands
 from keepalive.schedule_file import parse
 from tests.knative import names, promises, schemas, webhook
-from tests.knative.manifests import KNATIVE, Manifests, render, rendered
+from tests.knative.manifests import KNATIVE, render, rendered
 from tests.kube.knative import MIN_SCALE
 from tests.kube.server import running
 
@@ -35,7 +35,11 @@ def made(tmp_path_factory):
     mine = folder / "overlays" / "mine"
     mine.mkdir()
     (mine / "kustomization.yaml").write_text(yaml.safe_dump(OVERLAY))
-    return Manifests(render(mine), rendered("overlays/dev").platform)
+
+    def add(manifests):
+        manifests.documents[:] = render(mine)
+
+    return rendered("overlays/dev").changed(add)
 
 
 def spec(made):

@@ -1,8 +1,8 @@
 """Swaps by neural networks: one class over a table of what each family wants.
 
 A face is cut out so that its five points lie where the network was trained to find them, made anew
-with the identity of the source, and blended back. All faces of a photo are cut out of the original
-and run as one batch, and so are the tiles of a face that is made larger than the network makes one.
+with the identity of the source, and blended back. Faces whose crops do not overlap run as one
+batch, and so do the tiles of a face that is made larger than the network makes one.
 """
 
 from __future__ import annotations
@@ -228,9 +228,24 @@ class NeuralSwapper:
         *,
         gray: bool,
     ) -> list[tuple[Caution, ...]]:
-        """See `Swapper.swap_all`."""
-        if not targets:
-            return []
+        """See `Swapper.swap_all`; as one batch, unless crops overlap."""
+        found: dict[int, tuple[Caution, ...]] = {}
+        for places in align.rounds(targets, self._generator.spec.template):
+            some = [targets[n] for n in places]
+            cautions = self._swap(canvas, some, source, look, gray=gray)
+            found.update(zip(places, cautions, strict=True))
+        return [found[n] for n in range(len(targets))]
+
+    def _swap(
+        self,
+        canvas: NDArray[np.uint8],
+        targets: Sequence[Face],
+        source: Source,
+        look: Look,
+        *,
+        gray: bool,
+    ) -> list[tuple[Caution, ...]]:
+        """Replace faces whose crops do not overlap."""
         spec = self._generator.spec
         sizes = [spec.size * _factor(target, spec, look) for target in targets]
         places = [

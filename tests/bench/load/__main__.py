@@ -19,6 +19,8 @@ import sys
 import time
 from collections import defaultdict
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.request import urlopen
@@ -49,12 +51,12 @@ PATIENCE_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """How long everything is measured: rounds, and seconds of one point."""
+    """How long everything is measured: rounds, and seconds of a point in each or (open) in all."""
 
     rounds: int = 2
     bare_s: float = 1.0
     closed_s: float = 3.0
-    open_s: float = 10.0
+    open_s: float = 12.0
     documented: bool = True
     clients: tuple[int, ...] = (1, 4, 16, 64)
     loads: tuple[float, ...] = tuple(LOADS)
@@ -91,7 +93,9 @@ class Found:
     closed: dict[str, dict[int, list[Stream]]] = field(
         default_factory=lambda: defaultdict(lambda: defaultdict(list))
     )
-    open: dict[str, dict[float, Stream]] = field(default_factory=lambda: defaultdict(dict))
+    open: dict[str, dict[float, Stream]] = field(
+        default_factory=lambda: defaultdict(lambda: defaultdict(lambda: Stream(0.0)))
+    )
     rates: dict[str, float] = field(default_factory=dict)
     lanes: dict[bool, list[float]] = field(default_factory=lambda: defaultdict(list))
     bulk: list[float] = field(default_factory=list)
@@ -162,8 +166,8 @@ def measured(manifest: Path, single: Path | None, scale: Scale, names: set[str])
         ]
         environs = [environ] * len(chosen)
         if single:
-            chosen.append(servers.ember("Ember, batching off"))
-            environs.append(environment(single))
+            chosen.insert(1, servers.ember("Ember, batching off"))  # right after Ember
+            environs.insert(1, environment(single))
         tell(f"deadline {found.deadline} s; starting servers")
         with servers.started(chosen, environs) as running:
             closed(found, running, ceiling, scale)
@@ -207,11 +211,11 @@ def closed(found: Found, running: dict[str, Server], ceiling: Ceiling, scale: Sc
                     name != "Ember" and "," not in name and clients != SATURATED
                 ):
                     continue
-                seconds = scale.closed_s * (1 + (clients > 16))
+                seconds = scale.closed_s * (1 + (clients >= SATURATED))
                 found.closed[name][clients].append(loop(found, server, clients, seconds))
             if clients == SATURATED:
                 for cell in best:
-                    found.bare[cell].append(ceiling.loop(cell, scale.closed_s))
+                    found.bare[cell].append(ceiling.loop(cell, 2 * scale.closed_s))
 
 
 def loop(found: Found, server: Server, clients: int, seconds: float) -> Stream:
@@ -267,18 +271,24 @@ def arrivals(found: Found, running: dict[str, Server], scale: Scale) -> None:
     for name, server in running.items():
         loop(found, server, 2, 1.0)
         found.rates[name] = found.capacity(name)
-    for share in scale.loads:
+    for turn, share in product(range(scale.rounds), scale.loads):
         for name, server in running.items():
             request = server.request
             if name == "Ember":
                 request = server.with_headers(Request_Timeout=str(found.deadline))
-            traffic = Traffic(server.port, 3 * found.deadline)
-            rate, seconds = share * found.rates[name], LOADS[share] * scale.open_s
-            (stream,), taken = traffic.run(lambda t, r=request, n=rate, s=seconds: t.open(r, n, s))
+            traffic, rate = Traffic(server.port, 3 * found.deadline), share * found.rates[name]
+            send = partial(
+                Traffic.open,
+                request=request,
+                rate=rate,
+                seconds=LOADS[share] * scale.open_s / scale.rounds,
+                seed=turn,
+            )
+            (stream,), taken = traffic.run(send)
             tell(
                 f"{name}, {share:.0%}: {stream.goodput(found.deadline):.1f} of {rate:.1f}/s in time"
             )
-            found.open[name][share] = stream
+            found.open[name][share].add(stream)
             found.shares.append(taken)
             server.settle()
 

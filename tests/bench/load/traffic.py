@@ -56,6 +56,11 @@ class Stream:
         """Requests that were not answered at all."""
         return sum(status == GONE for status, _ in self.answers)
 
+    def add(self, more: Stream) -> None:
+        """Count what came of further requests as well."""
+        self.seconds += more.seconds
+        self.answers += more.answers
+
     def goodput(self, deadline: float) -> float:
         """Swaps per second that came in time."""
         return sum(took <= deadline for took in self.times) / self.seconds

@@ -19,7 +19,9 @@ from tests.running import running
 from . import forms
 from .conftest import pixels
 from .test_events import until
+from .test_pressure import tiny
 
+TINY = tiny("collins")
 TRACEPARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
 
@@ -160,7 +162,7 @@ def test_while_redis_is_away_events_have_to_come_again(environ, cloud, redis):
 def test_duplicates_in_any_order_a_killed_replica_and_a_new_redis_give_one_output_each(
     environ, cloud, sink, redis
 ):
-    uploads = [cloud.upload(f"in/many-{n}.jpg") for n in range(700)]
+    uploads = [cloud.upload(f"in/many-{n}.jpg", TINY) for n in range(700)]
     deliveries = [*uploads, *random.Random(1).sample(uploads, 300)]
     random.Random(2).shuffle(deliveries)
     kinds = list(forms.ALL.values())

@@ -52,6 +52,14 @@ def test_yunet_finds_what_opencv_finds(
         np.testing.assert_allclose(row, nearest, rtol=1e-3, atol=0.02)
 
 
+@pytest.mark.parametrize(("family", "kind"), [("scrfd", Anchored), ("yunet", YuNet)])
+def test_a_threshold_that_no_cell_reaches_gives_no_face(
+    family: str, kind: type[Anchored | YuNet], tmp_path: Path, photo: Pixels
+):
+    path = neural.make(tmp_path / "model.onnx", family)
+    assert kind(OnnxEngine(path, ports=ROWS)).detect(photo, WHOLE, 1.0) == []
+
+
 class Scripted:
     """An engine of a detector that sees one face in one cell; outputs in an odd order."""
 

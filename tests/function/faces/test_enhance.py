@@ -49,7 +49,7 @@ def enhanced(engine: Formula, pixels: Pixels, faces: list[Face], look: Look, **m
     return canvas
 
 
-@pytest.mark.parametrize("family", SPECS)
+@pytest.mark.parametrize("family", [each for each in SPECS if SPECS[each].size <= 1024])
 def test_an_enhancer_that_changes_nothing_leaves_the_photo_as_it_was(
     family: str, collins: Pixels, face: Face
 ):

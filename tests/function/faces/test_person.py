@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from function.caution import Caution
 from function.faces.face import Box, Detection, Face, Pose
-from function.faces.identity import DLIB
+from function.faces.identity import ARCFACE, DLIB
 from function.faces.person import Person
 from function.faces.swappers.protocol import Source
 from function.images.picture import Picture
@@ -63,6 +64,18 @@ def test_photos_of_two_people_are_told():
     assert person.cautions == ()
     person.add(portrait(100, 0, 0.7 / np.sqrt(128)))
     assert person.cautions == (Caution.SOURCES_DIFFER,)
+
+
+@pytest.mark.parametrize(
+    ("cosine", "told"), [(1.0, False), (0.5, False), (0.2, True), (-0.5, True)]
+)
+def test_photos_of_two_people_are_told_by_the_angle_between_arcface_embeddings(cosine, told):
+    person = Person(ARCFACE)
+    for where in ((1, 0), (cosine, (1 - cosine**2) ** 0.5)):
+        embedding = np.zeros(512, np.float32)
+        embedding[:2] = 20 * np.array(where)
+        person.add(replace(portrait(100, 0), embedding=embedding))
+    assert (Caution.SOURCES_DIFFER in person.cautions) == told
 
 
 def test_a_person_needs_a_photo():

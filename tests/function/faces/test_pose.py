@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from function.faces import pose
+from function.faces.face import Pose
 
 if TYPE_CHECKING:
     from tests.function.faces.conftest import Find, Pixels
@@ -73,3 +74,40 @@ def test_turning_the_photo_changes_only_the_roll(quarters: int, find: Find, hopp
     assert (lying.roll - straight.roll - 90 * quarters + 180) % 360 - 180 == pytest.approx(0, abs=4)
     assert lying.yaw == pytest.approx(straight.yaw, abs=5)
     assert lying.pitch == pytest.approx(straight.pitch, abs=5)
+
+
+@pytest.mark.parametrize("quarters", range(4))
+@pytest.mark.parametrize("name", ["collins", "hopper"])
+def test_five_points_tell_nearly_what_the_mesh_tells(
+    name: str, quarters: int, find: Find, request: pytest.FixtureRequest
+):
+    pixels: Pixels = request.getfixturevalue(name)
+    (fitted,) = find(np.ascontiguousarray(np.rot90(pixels, quarters)))
+    wanted, got = pose.estimate(fitted.mesh), pose.of_five(fitted.five)
+    assert got.yaw == pytest.approx(wanted.yaw, abs=8)
+    assert got.pitch == pytest.approx(wanted.pitch, abs=8)
+    assert (got.roll - wanted.roll + 180) % 360 - 180 == pytest.approx(0, abs=4)
+
+
+@pytest.mark.parametrize("degrees", [-45, -20, 20, 45])
+def test_five_points_tell_a_turned_head(degrees: float):
+    angle = np.radians(degrees)
+    head = pose._HEAD
+    turned = head[:, 0] * np.cos(angle) - head[:, 2] * np.sin(angle)
+    five = 80 * np.stack([turned, head[:, 1]], 1) + 200
+    got = pose.of_five(five.astype(np.float32))
+    assert got.yaw == pytest.approx(degrees, abs=1)
+    assert got.pitch == pytest.approx(0, abs=1)
+    assert got.roll == pytest.approx(0, abs=1)
+
+
+def test_points_that_coincide_have_some_pose():
+    assert np.isfinite(pose.of_five(np.full((5, 2), 7, np.float32)).roll)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "wanted"), [(0, 0, False), (30, 10, False), (45, 20, True), (20, -20, True)]
+)
+def test_faces_turned_far_or_apart_are_extreme(one: float, other: float, wanted: bool):
+    poses = (Pose(yaw, 0, 0) for yaw in (one, other))
+    assert pose.extreme(*poses) == wanted

@@ -15,7 +15,7 @@ from function.faces import pose
 from function.faces.detect import CenterFace
 from function.faces.face import Detection, Fitted
 from function.faces.landmarks import LEFT_EYE, RIGHT_EYE
-from function.faces.search import Search
+from function.faces.search import Search, unconfirmed
 from function.trace import Trace
 
 if TYPE_CHECKING:
@@ -340,6 +340,19 @@ def test_an_odd_image_is_searched_without_error(
 
 
 # --- the landmark model has the last word ---------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["collins", "hopper"])
+def test_without_landmarks_the_detector_alone_finds_faces(
+    name: str, search: Search, find: Find, request: pytest.FixtureRequest
+):
+    pixels: Pixels = request.getfixturevalue(name)
+    (alone,), (confirmed,) = search.faces(pixels, unconfirmed, Trace()), find(pixels)
+    assert alone.detection.box == confirmed.detection.box
+    assert (alone.five == alone.detection.points).all()
+    assert alone.mesh is alone.outline is None
+    eyes = np.linalg.norm(confirmed.five[1] - confirmed.five[0])
+    assert np.abs(alone.five - confirmed.five).max() < 0.2 * eyes  # the mesh says nearly the same
 
 
 def test_a_detection_that_the_landmarks_deny_is_no_face(

@@ -38,6 +38,13 @@ def headers_of(content_type):
         ([SOURCE, TARGET, ("faces", "index:0" + ",0" * 2500)], "bad_value", "faces"),
         ([SOURCE, TARGET, ("faces", "all", None)], "bad_value", None),
         ([SOURCE, TARGET, ("quality", "0")], "bad_value", "quality"),
+        ([SOURCE, TARGET, ("boost", "64")], "bad_value", "boost"),
+        ([SOURCE, TARGET, ("boost", "256")], "bad_value", "boost"),  # there is no model for it
+        ([SOURCE, TARGET, ("weight", "101")], "bad_value", "weight"),
+        ([SOURCE, TARGET, ("weight", "0")], "bad_value", "weight"),
+        ([SOURCE, TARGET, ("enhance", "30")], "bad_value", "enhance"),
+        ([SOURCE, TARGET, ("masks", "hair")], "bad_value", "masks"),
+        ([SOURCE, TARGET, ("masks", "box")], "bad_value", "masks"),
         ([SOURCE, TARGET, ("quality", "-5")], "bad_value", "quality"),
         ([SOURCE, TARGET, ("quality", "8.5")], "bad_value", "quality"),
         ([SOURCE, TARGET, ("quality", "٩")], "bad_value", "quality"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
 import re
@@ -10,7 +11,7 @@ import numpy as np
 
 from function.http.app import WORKS
 from tests.function.http.live import COLLINS, HOPPER, NOBODY, SOURCE, TARGET
-from tests.function.http.raw import eventually
+from tests.function.http.raw import connection, eventually, head
 
 from .conftest import finished, new_id, pixels, put, state
 
@@ -190,6 +191,22 @@ class TestEvents:
         earlier = {"Last-Event-ID": str(version - 1)}
         (event,) = parsed(live.send("GET", f"/v1/jobs/{name}/events", headers=earlier).body)
         assert int(event["id"]) == version
+
+    def test_end_when_the_client_goes(self, held):
+        server, _ = held
+        name = new_id()
+        put(server, name)
+        eventually(lambda: state(server, name) == "running")
+
+        async def tasks():
+            return len(asyncio.all_tasks())
+
+        before = server.run(tasks())
+        with connection(server) as client:
+            client.sendall(head("GET", f"/v1/jobs/{name}/events"))
+            assert client.recv(100).startswith(b"HTTP/1.1 200")
+            eventually(lambda: server.run(tasks()) > before)
+        eventually(lambda: server.run(tasks()) <= before)
 
 
 def parsed(body):

@@ -6,12 +6,14 @@ import http.client
 import json
 import signal
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import numpy as np
 import pytest
+from redis import Redis
 
 from tests.function.http.live import COLLINS, FORM, HOPPER, SOURCE, TARGET, multipart
 from tests.function.http.raw import eventually
@@ -160,11 +162,28 @@ def test_a_job_is_handed_over_when_its_replica_is_told_to_stop(environ, store):
         name = new_id()
         put(first, name, SOURCE, TARGET, ("output", f"{store.url}/0"))
         assert store.waiting.acquire(timeout=60)
-        with running(**environ) as second:
+        with running(**environ) as second, ThreadPoolExecutor(1) as pool:
+            stream = pool.submit(send, first, "GET", f"/v1/jobs/{name}/events")
+            time.sleep(0.5)
             first.process.terminate()
-            first.process.wait(30)
+            assert b"event: running" in stream.result(10)[2]  # it does not keep the replica
+            assert first.process.wait(30) == 0
             store.open.set()
             eventually(lambda: job(second, name)["state"] == "succeeded", 20)  # not after a minute
+
+
+def test_a_photo_that_is_made_after_a_job_was_cancelled_elsewhere_does_not_stay(environ, redis):
+    with replicas(environ) as servers:
+        for number in range(6):
+            name = new_id()
+            put(servers[number % 2], name, SOURCE, TARGET, ("format", "png"))
+            time.sleep(0.02 * number)
+            for server in servers:
+                assert send(server, "DELETE", f"/v1/jobs/{name}")[0] == 200
+        client = Redis.from_url(redis.url)
+        time.sleep(3)
+        assert client.keys("ember:jobs:photo:*") == []
+        client.close()
 
 
 def test_jobs_survive_a_new_start_of_redis(environ, redis):

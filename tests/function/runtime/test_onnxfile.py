@@ -6,6 +6,7 @@ import random
 from importlib.resources import files
 from pathlib import Path
 
+import numpy as np
 import onnx
 import pytest
 
@@ -72,6 +73,52 @@ def test_weights_beside_the_graph_are_told(tmp_path, swapper):
         each.dims for each in onnxfile.read(swapper).tensors
     ]
     assert found.metadata == {"licence": "none"}
+
+
+class TestValues:
+    """The values of single tensors."""
+
+    ARRAY = np.arange(6, dtype=np.float32).reshape(2, 3)
+
+    def _saved(self, path, tensor, **options):
+        nodes = [onnx.helper.make_node("Add", ["x", "w"], ["y"])]
+        shape = onnx.helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [2, 3])
+        result = onnx.helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, [2, 3])
+        graph = onnx.helper.make_graph(nodes, "g", [shape], [result], [tensor])
+        onnx.save(onnx.helper.make_model(graph), path, **options)
+        return onnxfile.read(path)
+
+    @pytest.mark.parametrize("kind", [np.float32, np.float16, np.int64])
+    def test_they_are_those_that_were_written(self, kind, tmp_path):
+        right = self.ARRAY.astype(kind)
+        graph = self._saved(tmp_path / "a.onnx", onnx.numpy_helper.from_array(right, "w"))
+        found = onnxfile.values(graph, graph.tensors[0])
+        assert found.dtype == kind
+        np.testing.assert_array_equal(found, right)
+        assert graph.used == {"x", "w"}
+
+    def test_a_list_of_floats_counts_as_well(self, tmp_path):
+        tensor = onnx.helper.make_tensor("w", onnx.TensorProto.FLOAT, (2, 3), self.ARRAY.ravel())
+        assert not tensor.raw_data
+        graph = self._saved(tmp_path / "a.onnx", tensor)
+        np.testing.assert_array_equal(onnxfile.values(graph, graph.tensors[0]), self.ARRAY)
+
+    def test_a_file_beside_the_graph_is_looked_into(self, tmp_path):
+        tensor = onnx.numpy_helper.from_array(self.ARRAY, "w")
+        outside = {"save_as_external_data": True, "location": "w.bin", "size_threshold": 0}
+        graph = self._saved(tmp_path / "a.onnx", tensor, **outside)
+        np.testing.assert_array_equal(onnxfile.values(graph, graph.tensors[0]), self.ARRAY)
+        (tmp_path / "w.bin").unlink()
+        with pytest.raises(DamagedError, match=r"w\.bin: w cannot be read"):
+            onnxfile.values(graph, graph.tensors[0])
+
+    def test_halves_as_a_list_of_numbers_are_an_error(self, tmp_path):
+        kind = onnx.TensorProto.FLOAT16
+        tensor = onnx.helper.make_tensor("w", kind, (2, 3), self.ARRAY.ravel())
+        assert not tensor.raw_data
+        graph = self._saved(tmp_path / "a.onnx", tensor)
+        with pytest.raises(DamagedError, match="is not written as an array is in memory"):
+            onnxfile.values(graph, graph.tensors[0])
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import onnx
 import pytest
-from onnx import numpy_helper, parser
+from onnx import helper, numpy_helper, parser
 
 from function.runtime import onnxfile
 from function.runtime.backends.onnx import OnnxEngine
@@ -82,6 +82,19 @@ def test_weights_in_another_file_come_along(tmp_path):
     out = tmp_path / "b.onnx"
     batches.make(source, out)
     assert not any(each.outside for each in onnxfile.read(out).tensors)
+
+
+@pytest.mark.parametrize("family", ["ghost_256", "scrfd"])
+def test_old_files_that_list_their_weights_as_inputs_are_rewritten_too(family, tmp_path):
+    source = neural.make(tmp_path / "a.onnx", family)
+    model = onnx.load(source)
+    for tensor in model.graph.initializer:
+        value = helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims)
+        model.graph.input.append(value)
+    onnx.save(model, source)
+    out = tmp_path / "b.onnx"
+    batches.make(source, out)
+    assert onnxfile.read(out).items is None
 
 
 class TestConstants:

@@ -171,6 +171,27 @@ def test_faces_that_are_swapped_together_are_those_that_are_swapped_alone(
     assert cv2.absdiff(together, alone).max() <= 1
 
 
+def test_faces_close_together_are_swapped_one_after_the_other(
+    tmp_path: Path, scene, collins: Pixels
+):
+    near = np.hstack([collins[:300, 160:290], collins[:300, 160:290], collins[:300, 160:512]])
+    made = generator(tmp_path, "inswapper_128", "invert", 1.0)
+    pipeline, faces = scene(NeuralSwapper(made), near)
+    assert len(faces) == 3
+    assert align.rounds(faces, align.ARCFACE_128) == [[0], [1], [2]]
+    assert align.rounds([faces[0], faces[2], faces[1]], align.ARCFACE_128) == [[0, 1], [2]]
+    source, _ = pipeline.portrait(Picture(near), Trace())
+    together, cautions = pipeline.swap(Picture(near), faces, source, Trace())
+    assert len(cautions) == 3
+    alone = near
+    for face in faces:
+        alone, _ = pipeline.swap(Picture(alone), [face], source, Trace())
+    assert (together == alone).all()
+    for face in faces:  # none has its old face back
+        x, y = face.five[2].astype(int)
+        np.testing.assert_allclose(together[y, x].astype(int), 255 - near[y, x].astype(int), atol=9)
+
+
 @pytest.mark.parametrize("k", [1, 2, 4])
 def test_boosted_faces_are_made_of_every_kth_pixel(k: int):
     crop = np.random.default_rng(k).integers(0, 256, (32 * k, 32 * k, 3), dtype=np.uint8)

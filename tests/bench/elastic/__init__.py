@@ -1,0 +1,1 @@
+"""Loads that are elastic, and what is planned for them."""

@@ -1,0 +1,149 @@
+"""`make bench-elastic`: what a plan costs and keeps, against what people choose without looking.
+
+Simulations only: nothing is measured but how long they take. The planned row is what the search
+finds; the others are those of `ember plan`, and for the tide the 8 static replicas of its case.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from keepalive.plan import picture as plotted
+from keepalive.plan.explain import explain
+from keepalive.plan.naive import naive
+from keepalive.plan.search import search
+from keepalive.plan.trial import Trial
+from keepalive.simulation import picture, scaling
+from keepalive.simulation.picture import seconds
+from keepalive.simulation.run import Scenario, simulate
+from keepalive.traces import shapes
+from tests.bench.elastic import cases
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from keepalive.simulation.outcome import Outcome
+
+_QUEUE = 320
+
+
+def main() -> int:
+    """Print the tables; 1 when an objective is missed."""
+    parser = argparse.ArgumentParser(prog="python -m tests.bench.elastic", description=__doc__)
+    parser.add_argument("--pictures", type=Path, help="a folder for pictures")
+    options = parser.parse_args()
+    if options.pictures:
+        options.pictures.mkdir(parents=True, exist_ok=True)
+    kept = [
+        compared(case, options.pictures and options.pictures / name)
+        for name, case in (("flash", cases.FLASH), ("tide", cases.TIDE))
+    ]
+    kept.append(weekdays(options.pictures))
+    speed()
+    return 0 if all(kept) else 1
+
+
+def compared(case: cases.Case, pictures: Path | None) -> bool:
+    """Search, and print the plan beside the naive choices."""
+    began = time.process_time()
+    trials = case.trials()
+    best, proven = search(trials, case.bounds, lambda _: None)
+    others = list(naive(trials, case.bounds.most))
+    if case.static:
+        rule = partial(scaling.Static, case.static, _QUEUE)
+        outcome = trials.run(case.service, rule)
+        others[0] = Trial(f"static, {case.static}", outcome, case.objective)
+    cost = best.outcome.gpu_hours / others[0].outcome.gpu_hours
+    print(f"\n### {case.name}\n")
+    print(table([best, *others], others[0].outcome.gpu_hours))
+    print(
+        f"\np99 of the worst five minutes at most {seconds(case.objective.p99_s)} and nothing lost:"
+        f" {'kept, also with other chances' if proven else 'MISSED'}. GPU-hours ÷ static:"
+        f" {cost:.2f} (goal ≤ {case.most_cost}). {len(trials.done)} choices tried,"
+        f" {time.process_time() - began:.0f} s of one core.\n"
+    )
+    for sentence in explain(best, trials):
+        print(f"- {sentence}")
+    if pictures:
+        tried = list(trials.done.values())
+        plotted.draw(tried, others, best, pictures.with_name(f"elastic-{pictures.name}-cost.png"))
+        path = pictures.with_name(f"elastic-{pictures.name}.png")
+        title = f"Planned: {case.name}"
+        picture.draw(best.outcome, path, title, case.objective.p99_s)
+        naive_path = pictures.with_name(f"elastic-{pictures.name}-naive.png")
+        picture.draw(
+            others[2].outcome, naive_path, f"min-scale 1: {case.name}", case.objective.p99_s
+        )
+    return proven and cost <= case.most_cost
+
+
+def table(trials: Sequence[Trial], static: float) -> str:
+    """One row each, as Markdown."""
+    names = "settings", "GPU-hours", "÷ static", "p50", "p99", "p99, worst 5 min", "lost"
+    lines = [
+        f"| {' | '.join(names)} | met a cold start | objective |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
+    for trial in trials:
+        outcome = trial.outcome
+        lines.append(
+            f"| {trial.name} | {outcome.gpu_hours:.1f} | {outcome.gpu_hours / static:.2f}"
+            f" | {seconds(outcome.latency(0.5))} | {seconds(outcome.latency(0.99))}"
+            f" | {seconds(trial.worst_p99_s)} | {outcome.lost:,} | {outcome.met_cold:,}"
+            f" | {'kept' if trial.kept else 'missed'} |"
+        )
+    return "\n".join(lines)
+
+
+def weekdays(pictures: Path | None) -> bool:
+    """Print a week with one replica on working days against always and never one."""
+    outcomes: dict[str, Outcome] = {
+        "floor 1 on working days, 0 at weekends": cases.week(cases.WEEKDAYS, 0),
+        "min-scale 1": cases.week(None, 1),
+        "min-scale 0": cases.week(None, 0),
+    }
+    print("\n### a week in the office, floor 1 on working days and 0 at weekends\n")
+    print(
+        "| settings | GPU-hours | requests on working days that met a cold start | at weekends"
+        " | p99 |\n|---|---|---|---|---|"
+    )
+    for name, outcome in outcomes.items():
+        cold = outcome.series.met_cold
+        print(
+            f"| {name} | {outcome.gpu_hours:.1f} | {cold[: cases.SATURDAY].sum()}"
+            f" | {cold[cases.SATURDAY :].sum()} of {outcome.series.came[cases.SATURDAY :].sum()}"
+            f" | {seconds(outcome.latency(0.99))} |"
+        )
+    planned, *_ = outcomes.values()
+    if pictures:
+        picture.draw(planned, pictures / "elastic-week.png", "A week: floor 1, at weekends 0")
+    return int(planned.series.met_cold[: cases.SATURDAY].sum()) == 0
+
+
+def speed() -> None:
+    """Print how long a day takes, with the shortcut and with every second simulated."""
+    print("\n### how long a day with a peak of 800 requests/s takes\n")
+    print("| simulated | requests | seconds of one core | p99 |\n|---|---|---|---|")
+    for name, exact in (("as by default", False), ("every second", True)):
+        case = cases.FLASH
+        settings = case.choice.settings(case.service)
+        scenario = Scenario(
+            shapes.tide(50, 800),
+            case.service,
+            cases.COLD_STARTS,
+            partial(scaling.Knative, settings, 8, 12),
+            exact=exact,
+        )
+        began = time.process_time()
+        outcome = simulate(scenario)
+        took = time.process_time() - began
+        print(f"| {name} | {outcome.requests:,} | {took:.1f} | {seconds(outcome.latency(0.99))} |")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,135 @@
+"""The cases of `make bench-elastic`: a load, replicas, an objective, and how far to search."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import partial
+from typing import TYPE_CHECKING
+from zoneinfo import ZoneInfo
+
+import numpy as np
+
+from keepalive.kpa.settings import Metric, Settings
+from keepalive.plan.choice import Choice, Cover
+from keepalive.plan.search import Bounds
+from keepalive.plan.trial import Objective, Trials
+from keepalive.schedule import Schedule, Window
+from keepalive.simulation import scaling
+from keepalive.simulation.floors import floors
+from keepalive.simulation.options import Given
+from keepalive.simulation.run import Scenario, simulate
+from keepalive.simulation.service import Service, line
+from keepalive.traces import shapes
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from keepalive.simulation.outcome import Outcome
+
+UTC = ZoneInfo("UTC")
+MONDAY = datetime(2026, 3, 2, tzinfo=UTC)
+COLD_STARTS = (22.0, 25.0, 26.0, 28.0, 30.0)
+"""Seconds: a GPU is there, the image is on its node, weights come from the store of the node."""
+PRICE = 2.5
+"""Of a GPU for an hour."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One load with what is asked for.
+
+    Attributes:
+        name: for people.
+        rates: (seconds,) requests per second.
+        service: one replica.
+        objective: what has to be kept.
+        bounds: how far to search.
+        static: replicas of the static service that it is compared with; None for the fewest that
+            keep the objective.
+        most_cost: the largest part of the static GPU-hours that is allowed.
+        choice: what the search finds, for the tests.
+    """
+
+    name: str
+    rates: NDArray[np.float64]
+    service: Service
+    objective: Objective
+    bounds: Bounds
+    static: int | None
+    most_cost: float
+    choice: Choice
+
+    def trials(self) -> Trials:
+        given = Given(self.rates, self.service, COLD_STARTS, None, 45.0, 0.0, PRICE, 0)
+        return Trials(given, self.objective, MONDAY, UTC)
+
+
+FLASH = Case(
+    name="flash crowd, 50 to 800 requests/s in 5 min",
+    rates=shapes.flash(50, 800, hour=12, rise_s=300, hold_s=1800, fall_s=1800),
+    service=line(0.040, 0.018, 16),  # 48.8 requests/s: 17 replicas for the peak
+    objective=Objective(0.8),
+    bounds=Bounds(2, 20, 40),
+    static=None,
+    most_cost=0.5,
+    choice=Choice(
+        batch=8, metric=Metric.RPS, use=0.8, cover=Cover.RAMPS, floor=2, most=20, window_s=60,
+        delay_s=0, activation=0, lead_s=120,
+    ),
+)  # fmt: skip
+
+TIDE = Case(
+    name="tide, 1,000 to 3,500 requests/s",
+    rates=shapes.tide(1000, 3500, peak_hour=20, sharpness=3),
+    service=line(0.008, 0.0012, 32),  # 690 requests/s: 8 replicas are at 63 % at the peak
+    objective=Objective(0.2),
+    bounds=Bounds(1, 8, 16),
+    static=8,
+    most_cost=0.42,
+    choice=Choice(
+        batch=32, metric=Metric.RPS, use=0.95, cover=Cover.NONE, floor=1, most=8, window_s=60,
+        delay_s=0, activation=0, lead_s=120,
+    ),
+)  # fmt: skip
+
+
+FRIDAY = 4 * shapes.DAY_S
+SATURDAY = 5 * shapes.DAY_S
+
+
+def office() -> NDArray[np.float64]:
+    """(a week,) a tool for the office: up to two requests a second from 8 to 18, and at the weekend
+    somebody every twenty minutes or so, from 10 to 16."""
+    at = np.arange(7 * shapes.DAY_S)
+    hour, day = at % shapes.DAY_S / 3600, at // shapes.DAY_S
+    working = np.where((hour >= 8) & (hour < 18), 2 * np.sin(np.pi * (hour - 8) / 10), 0.01)
+    weekend = np.where((hour >= 10) & (hour < 16), 1 / 1200, 0.0)
+    return np.where(day < 5, working, weekend)
+
+
+WEEKDAYS = Schedule(
+    timezone=UTC,
+    lead=timedelta(minutes=12),
+    floor=0,
+    max_floor=4,
+    windows=(Window("0 0 * * mon-fri", timedelta(hours=24), 1),),
+)
+"""One replica on working days, none at the weekend."""
+
+
+def week(schedule: Schedule | None, floor: int, first: int = 0) -> Outcome:
+    """The office's week from that second on, with a schedule or with a floor that stays."""
+    rates = office()[first:]
+    begin = MONDAY + timedelta(seconds=first)
+    settings = Settings(container_concurrency=8, utilisation=1.0, min_scale=floor, max_scale=4)
+    return simulate(
+        Scenario(
+            rates,
+            line(0.040, 0.018, 4),
+            COLD_STARTS,
+            partial(scaling.Knative, settings, 4, max(1, floor)),
+            floors(schedule, begin, len(rates)) if schedule else None,
+            gpu_price=PRICE,
+        )
+    )

@@ -1,0 +1,1 @@
+"""`make bench-neural`: models of the size of real ones, on the CPU."""

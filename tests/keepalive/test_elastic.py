@@ -1,0 +1,64 @@
+"""The cases of `make bench-elastic` with the settings that its search has found."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+
+import pytest
+
+from keepalive.kpa.settings import Settings
+from keepalive.plan.trial import Trial
+from keepalive.simulation import scaling
+from tests.bench.elastic import cases
+
+
+@pytest.fixture(scope="module")
+def flash():
+    return cases.FLASH.trials()
+
+
+def test_a_flash_crowd_keeps_its_objective_for_a_fifth_of_static_peak(flash):
+    """50 to 800 requests/s in five minutes, floor 2, ceiling 20: p99 ≤ 800 ms in every five
+    minutes, nothing refused. Static peak is 17 replicas all day: 800 ÷ 48.8 = 16.4."""
+    planned = flash.choice(cases.FLASH.choice)
+    assert cases.FLASH.choice.floor == 2
+    assert planned.outcome.most <= 20
+    assert planned.worst_p99_s <= 0.8
+    assert planned.outcome.lost == 0
+    assert planned.outcome.met_cold == 0
+    assert planned.outcome.gpu_hours <= 0.2 * 17 * 24
+
+
+@pytest.mark.parametrize("floor", [0, 1])
+def test_knative_as_it_comes_fails_in_the_same_crowd(flash, floor):
+    settings = Settings(container_concurrency=32, min_scale=floor, max_scale=20)
+    rule = partial(scaling.Knative, settings, 16, 2)
+    naive = Trial("naive", flash.run(cases.FLASH.service, rule), flash.objective)
+    assert naive.worst_p99_s > 10 * flash.objective.p99_s
+    assert naive.outcome.lost > 0
+    assert not naive.kept
+
+
+def test_the_tide_saves_58_per_cent_of_eight_static_replicas():
+    """1,000 to 3,500 requests/s and back, in a quarter of a day so that it is simulated sooner; the
+    climb is four times as steep for it."""
+    case = replace(cases.TIDE, rates=cases.TIDE.rates[::4])
+    planned = case.trials().choice(case.choice)
+    assert planned.worst_p99_s <= case.objective.p99_s
+    assert planned.outcome.lost == 0
+    assert planned.outcome.gpu_hours <= 0.42 * 8 * 6
+
+
+def test_a_floor_on_working_days_saves_the_weekend_and_no_working_day_meets_a_cold_start():
+    """From Friday to Sunday. A request on Saturday that finds no replica waits for one. On Sunday
+    evening there is none, until the lead time of Monday's window begins."""
+    outcome = cases.week(cases.WEEKDAYS, 0, cases.FRIDAY)
+    day = cases.SATURDAY - cases.FRIDAY
+    assert outcome.series.ready[:day].min() >= 1
+    assert outcome.series.met_cold[:day].sum() == 0
+    assert outcome.series.ready[-3600] == 0
+    assert outcome.series.ready[-1] == 1
+    assert outcome.series.met_cold[day:].sum() > 0
+    assert outcome.lost == 0
+    assert outcome.gpu_hours < 0.6 * 3 * 24
