@@ -32,7 +32,8 @@ COMMANDS = {
         "Simulate how a service scales, and what that costs.",
     ),
     "plan": ("keepalive.plan.command:plan", "Find the cheapest settings that keep an objective."),
-    "prefetch": ("warmup.cli:prefetch", "Bring all models into the store, proven."),
+    "prefetch": ("function.cli.prefetch:prefetch", "Bring all models into the store, proven."),
+    "engines": ("function.cli.engines:engines", "Make, list and check TensorRT plans."),
     "models": ("function.cli.models:models", "Import, check and convert models; tend the store."),
 }
 """Each subcommand: where it is, as "module:attribute", and what `ember --help` says about it."""
