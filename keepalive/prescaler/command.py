@@ -16,14 +16,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from keepalive import options, schedule_file
+from keepalive import options
 from keepalive.failure import Exit, Failure
+from keepalive.prescaler import schedule_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from keepalive.cluster.client import Cluster
-    from keepalive.prescale import Prescaler, Round, Wanted
+    from keepalive.prescaler.prescale import Prescaler, Round, Wanted
 
 _LEASE_S = 55.0
 _LEASE_ROUNDS = 2.5
@@ -103,7 +104,7 @@ def prescale(
         raise click.UsageError("Use --dry-run or --watch.")
     with options.told():
         from keepalive.cluster.client import Cluster
-        from keepalive.prescale import Prescaler, Wanted
+        from keepalive.prescaler.prescale import Prescaler, Wanted
         from keepalive.prometheus import Prometheus
 
         proof = options.headers(prometheus_headers, "--prometheus-header")
@@ -165,7 +166,7 @@ def _watch(
 ) -> None:
     """Rounds until a signal, each with the schedule as it is then; one that fails is told."""
     from keepalive.cluster.lease import Lease, Taken
-    from keepalive.prescale import Prescaler
+    from keepalive.prescaler.prescale import Prescaler
 
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -189,7 +190,7 @@ def _holder() -> str:
 
 
 def _publish(done: Round, wanted: Wanted, gateway: str | None, file: Path | None) -> None:
-    from keepalive import pool_metrics
+    from keepalive.prescaler import metrics as pool_metrics
     from keepalive.publish import publish
 
     registry = pool_metrics.registry(done, time.time())

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from keepalive.failure import Exit, Failure
-from keepalive.schedule import Batch, Event, Pool, Schedule, Window
+from keepalive.prescaler.schedule import Batch, Event, Pool, Schedule, Window
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,17 +11,18 @@ from typing import TYPE_CHECKING
 
 import click
 
-from keepalive import backtest as backtests
-from keepalive import options, signals
+from keepalive import options
 from keepalive.failure import Exit, Failure
-from keepalive.forecast import HISTORY_WEEKS, Forecaster
+from keepalive.forecasting import backtest as backtests
+from keepalive.forecasting.forecast import HISTORY_WEEKS, Forecaster
+from keepalive.prescaler import signals
+from keepalive.prescaler.schedule_file import zone
 from keepalive.prometheus import Point, Prometheus
-from keepalive.schedule_file import zone
 
 if TYPE_CHECKING:
     from zoneinfo import ZoneInfo
 
-    from keepalive.backtest import Backtest
+    from keepalive.forecasting.backtest import Backtest
 
 _history = options.combined(
     options.prometheus_url,
@@ -152,7 +153,7 @@ def backtest(
 
 def _draw(result: Backtest, path: Path, clocks: ZoneInfo, title: str) -> None:
     try:
-        from keepalive.backtest_plot import draw
+        from keepalive.forecasting.picture import draw
 
         draw(result, path, title, clocks)
     except ModuleNotFoundError as error:

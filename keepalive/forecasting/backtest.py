@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from keepalive.forecast import STEP, moment, slot
+from keepalive.forecasting.forecast import STEP, moment, slot
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from datetime import datetime
 
-    from keepalive.forecast import Forecast, Forecaster
+    from keepalive.forecasting.forecast import Forecast, Forecaster
 
 
 @dataclass(frozen=True, slots=True)

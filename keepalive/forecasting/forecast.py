@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from zoneinfo import ZoneInfo
 
+    from keepalive.prescaler.schedule import Event
     from keepalive.prometheus import Point
-    from keepalive.schedule import Event
 
 STEP = timedelta(minutes=5)
 WEEKS = 4

@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from keepalive.forecast import STEP
-from keepalive.pool import Model, Node
+from keepalive.forecasting.forecast import STEP
+from keepalive.prescaler.pool import Model, Node
 
 if TYPE_CHECKING:
     from datetime import datetime

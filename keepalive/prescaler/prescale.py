@@ -11,14 +11,14 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from keepalive import signals
 from keepalive.cluster import hpa, knative, target
 from keepalive.cluster.client import Conflict, Missing
 from keepalive.cluster.lease import Taken, peek
-from keepalive.decide import Samples, Spec, decide
 from keepalive.failure import Exit, Failure
-from keepalive.forecast import HISTORY_WEEKS, Forecaster
-from keepalive.remember import dump, load
+from keepalive.forecasting.forecast import HISTORY_WEEKS, Forecaster
+from keepalive.prescaler import signals
+from keepalive.prescaler.decide import Samples, Spec, decide
+from keepalive.prescaler.remember import dump, load
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from keepalive.cluster.knative import Share
     from keepalive.cluster.lease import Lease
     from keepalive.cluster.target import Target
-    from keepalive.decide import Decision
-    from keepalive.forecast import Forecast
-    from keepalive.pool import Model, Node
+    from keepalive.forecasting.forecast import Forecast
+    from keepalive.prescaler.decide import Decision
+    from keepalive.prescaler.pool import Model, Node
+    from keepalive.prescaler.schedule import Schedule
     from keepalive.prometheus import Prometheus
-    from keepalive.schedule import Schedule
 
 _TRIES = 3
 

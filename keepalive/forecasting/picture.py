@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from zoneinfo import ZoneInfo
 
-    from keepalive.backtest import Backtest, Row
+    from keepalive.forecasting.backtest import Backtest, Row
 
 _HOUR = 12
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
 
-    from keepalive.prescale import Round
+    from keepalive.prescaler.prescale import Round
 
 _MODEL = {
     "ready": ("ember_pool_ready_replicas", "Replicas that take traffic."),
@@ -45,7 +45,7 @@ def registry(done: Round, now: float) -> CollectorRegistry:
     """
     from prometheus_client import CollectorRegistry, Gauge
 
-    from keepalive.diagnose import State
+    from keepalive.prescaler.diagnose import State
 
     made = CollectorRegistry()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from datetime import UTC, date, datetime
 
-from keepalive.decide import Memory, Peak
+from keepalive.prescaler.decide import Memory, Peak
 
 
 def dump(memory: Memory) -> str:

@@ -6,14 +6,14 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from keepalive import ping, swap
 from keepalive.exchange import Unreachable
+from keepalive.pinger import ping, swap
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from keepalive.ping import Answer
-    from keepalive.swap import Swapped
+    from keepalive.pinger.ping import Answer
+    from keepalive.pinger.swap import Swapped
 
 
 class Outcome(StrEnum):

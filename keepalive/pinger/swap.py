@@ -9,8 +9,8 @@ from http import HTTPStatus
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from keepalive import ping as pinging
 from keepalive.exchange import Reply, Unreachable, exchange
+from keepalive.pinger import ping as pinging
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -13,13 +13,13 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
-from keepalive.diagnose import Finding, State, diagnose
+from keepalive.prescaler.diagnose import Finding, State, diagnose
 
 if TYPE_CHECKING:
     from datetime import date
 
-    from keepalive.pool import Model, Node
-    from keepalive.schedule import Schedule
+    from keepalive.prescaler.pool import Model, Node
+    from keepalive.prescaler.schedule import Schedule
 
 _STEP_EVERY = timedelta(minutes=5)
 _STEP = 0.25

@@ -1,7 +1,7 @@
 """The schedule: which warm floor is wanted when, as people or the planner have written it down.
 
 What is planned for a moment is a pure function of the schedule and that moment. From where it is
-read is the business of `keepalive.schedule_file`.
+read is the business of `keepalive.prescaler.schedule_file`.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
 
-    from keepalive.check import Check
+    from keepalive.pinger.check import Check
 
 
 def registry(found: Check, now: float) -> CollectorRegistry:
@@ -19,7 +19,7 @@ def registry(found: Check, now: float) -> CollectorRegistry:
     """
     from prometheus_client import CollectorRegistry, Gauge
 
-    from keepalive.check import Outcome
+    from keepalive.pinger.check import Outcome
 
     made = CollectorRegistry()
     outcomes = Gauge("ember_ping", "1 for what the last ping found.", ["outcome"], registry=made)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from keepalive.pool import Model, Node
+    from keepalive.prescaler.pool import Model, Node
 
 FULL = 0.8
 """Of the requests that replicas are meant to have at once: from here on they are at their limit."""
