@@ -84,7 +84,7 @@ TIDE = Case(
     rates=shapes.tide(1000, 3500, peak_hour=20, sharpness=3),
     service=line(0.008, 0.0012, 32),  # 690 requests/s: 8 replicas are at 63 % at the peak
     objective=Objective(0.2),
-    bounds=Bounds(1, 8, 16),
+    bounds=Bounds(1, 8, 20),
     static=8,
     most_cost=0.42,
     choice=Choice(
