@@ -37,13 +37,17 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.bench.elastic", description=__doc__)
     parser.add_argument("--pictures", type=Path, help="a folder for pictures")
     parser.add_argument("--only", choices=("flash", "tide", "week", "speed"), help="one part")
+    parser.add_argument("--quick", action="store_true", help="the tide in a quarter of a day")
     options = parser.parse_args()
     pictures, only = options.pictures, options.only
     if pictures:
         pictures.mkdir(parents=True, exist_ok=True)
     kept = [
         compared(case, pictures and pictures / name)
-        for name, case in (("flash", cases.FLASH), ("tide", cases.TIDE))
+        for name, case in (
+            ("flash", cases.FLASH),
+            ("tide", cases.QUICK_TIDE if options.quick else cases.TIDE),
+        )
         if only in {None, name}
     ]
     if only in {None, "week"}:
