@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import cv2
 import numpy as np
@@ -138,3 +139,19 @@ def test_a_face_at_the_edge_stays_inside_of_the_picture(tracker):
             box = face.box
             assert 0 <= box.left < box.right <= 384
             assert 0 <= box.top < box.bottom <= 216
+
+
+def test_without_a_mesh_faces_are_found_in_every_frame(pipeline):
+    """As with the landmark models that cannot tell that a face is gone, or with none."""
+    bare = replace(pipeline, models=replace(pipeline.models, landmarks=None))
+    frames = list(scene(8))
+    blank = np.full_like(frames[0], 127)
+    tracker, trace = Tracker(bare, Cast(), 25.0), Trace()
+    found = [
+        tracker.follow(Picture(frame), k / 25, trace) for k, frame in enumerate([*frames, blank])
+    ]
+    assert [len(each) for each in found] == [2] * 8 + [0]
+    assert sum(span.stage == "detect" for span in trace.spans) >= 9
+    for face, other in zip(found[0], found[7], strict=True):
+        assert face.mesh is None
+        assert np.abs(face.five - other.five).max() < 40
