@@ -2,9 +2,8 @@
 
 1. *Batch*: the largest of which two fit into the objective, since who comes last waits for one.
 2. *Grid*: every way to cover the load with floors × three uses of a replica.
-3. *Descent*: from the best of them, each setting in turn goes one step up and down its ladder; a
-   step that is better is kept. It ends when a whole round changes nothing, or after `tries`
-   simulations.
+3. *Descent*: from the best of them, each setting in turn goes down and up its ladder as long as
+   each step is better. It ends when a whole round changes nothing, or after `tries` simulations.
 4. *Proof*: the best is simulated again with other chances; if it fails once, the next best is
    taken.
 
@@ -22,7 +21,7 @@ from keepalive.kpa.settings import Metric
 from keepalive.plan.choice import Choice, Cover
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from keepalive.plan.trial import Trial, Trials
 
@@ -84,11 +83,13 @@ def search(trials: Trials, bounds: Bounds, told: Callable[[Trial], None]) -> tup
     while moved:
         moved = False
         for name in _ORDER:
-            for choice in neighbours(_chosen(best), name, trials, bounds):
-                if len(trials.done) >= bounds.tries:
-                    return _proven(best, trials)
-                trial = tried(choice)
-                if _better(trial, best):
+            for step in (-1, 1):
+                while choice := neighbour(_chosen(best), name, step, trials=trials, bounds=bounds):
+                    if len(trials.done) >= bounds.tries:
+                        return _proven(best, trials)
+                    trial = tried(choice)
+                    if not _better(trial, best):
+                        break
                     best, moved = trial, True
     return _proven(best, trials)
 
@@ -115,15 +116,15 @@ def start(trials: Trials, bounds: Bounds) -> Choice:
     )
 
 
-def neighbours(choice: Choice, name: str, trials: Trials, bounds: Bounds) -> Iterator[Choice]:
-    """The choices that differ in one setting by one step."""
+def neighbour(
+    choice: Choice, name: str, step: int, *, trials: Trials, bounds: Bounds
+) -> Choice | None:
+    """The choice that differs in one setting by one step; None at the end of its ladder."""
     ladder = _ladder(name, trials, bounds)
     if (name == "activation" and choice.floor) or (name == "lead_s" and choice.cover is Cover.NONE):
-        return
-    at = ladder.index(getattr(choice, name))
-    for step in (at - 1, at + 1):
-        if 0 <= step < len(ladder):
-            yield replace(choice, **{name: ladder[step]})
+        return None
+    at = ladder.index(getattr(choice, name)) + step
+    return replace(choice, **{name: ladder[at]}) if 0 <= at < len(ladder) else None
 
 
 def _ladder(name: str, trials: Trials, bounds: Bounds) -> tuple[Any, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
@@ -107,6 +108,7 @@ class Fleet:
         self._pending = 0  # without a GPU
         self._draining: list[float] = []
         self._number = 0
+        self._latest = -math.inf
         self.starts = 0
         self.wanted = 0
 
@@ -120,6 +122,11 @@ class Fleet:
         """How many are on their way, with or without a GPU."""
         return len(self._coming) + self._pending
 
+    @property
+    def started(self) -> float:
+        """When the last one became ready; infinite while any is on its way."""
+        return math.inf if self.starting else self._latest
+
     def begin(self, replicas: int) -> None:
         """Have that many ready at the start."""
         self.wanted = replicas
@@ -132,6 +139,7 @@ class Fleet:
         """Let those take requests that are ready before that time; whether there are any."""
         some = False
         while self._coming and self._coming[0][0] < until:
+            self._latest, _ = self._coming[0]
             heappush(self._free, heappop(self._coming))
             some = True
         return some

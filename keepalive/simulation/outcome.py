@@ -27,7 +27,7 @@ class Series:
     Attributes:
         came: requests that came.
         lost: refused or given up.
-        met_cold: requests that waited for a replica that was starting.
+        met_cold: requests that waited for a replica that started.
         ready: replicas that took requests.
         starting: replicas on their way.
         wanted: replicas there were to be.
@@ -107,7 +107,7 @@ class Outcome:
 
     @property
     def met_cold(self) -> int:
-        """Requests that waited longer than a full batch takes while a replica was starting."""
+        """Requests that waited longer than a full batch takes, for a replica that started."""
         return int(self.series.met_cold.sum())
 
     @property

@@ -194,7 +194,7 @@ class _Run:
         if not (count or self._line.inside):
             return NOTHING
         came = start + np.sort(self._arrivals.random(count))
-        return self._line.second(start, came, limit, starting=self._fleet.starting > 0)
+        return self._line.second(start, came, limit, started=self._fleet.started)
 
     def _sample(self, end: int, second: Second) -> _Sample:
         line = self._line

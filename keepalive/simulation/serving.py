@@ -54,7 +54,7 @@ class Second:
         came: requests that came.
         refused: those that found the queue full.
         late: those that waited past their deadline.
-        met_cold: those that waited longer than a full batch takes while a replica was starting.
+        met_cold: those that waited longer than a full batch takes, and for a replica that started.
         concurrency: requests in the queue or at work, on average.
         busy: seconds of work that were begun, of all replicas.
         bins: (n,) bins of the latencies of the requests begun, each once.
@@ -102,7 +102,7 @@ class Line:
         """By second: how many are answered in it, and how much of it they are no more inside."""
 
     def second(
-        self, start: int, came: NDArray[np.float64], limit: int, *, starting: bool
+        self, start: int, came: NDArray[np.float64], limit: int, *, started: float
     ) -> Second:
         """Let one second pass.
 
@@ -110,7 +110,7 @@ class Line:
             start: of the second.
             came: (n,) when its requests come, by time.
             limit: how many may wait.
-            starting: whether any replica is being started.
+            started: when the last replica became ready; infinite while one is being started.
         """
         waiting = self.waiting
         waiting += came.tolist()
@@ -126,7 +126,7 @@ class Line:
         waits = starts - begun
         latencies = ends - begun
         late = head - int(fine.sum())
-        cold = int((waits > self._times[-1]).sum()) if starting else 0
+        cold = int(((waits > self._times[-1]) & (begun <= started)).sum())
         if late:
             latencies = latencies[fine]
         found, counts = np.unique(bins(latencies), return_counts=True)

@@ -6,6 +6,7 @@ import json
 import shutil
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import partial
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -20,7 +21,7 @@ from keepalive.plan.command import plan
 from keepalive.plan.explain import explain
 from keepalive.plan.naive import naive
 from keepalive.plan.picture import frontier
-from keepalive.plan.search import Bounds, neighbours, search, start
+from keepalive.plan.search import Bounds, neighbour, search, start
 from keepalive.plan.trial import Objective, Trials
 from keepalive.prescaler.schedule_file import parse
 from keepalive.simulation.options import Given
@@ -188,12 +189,14 @@ def test_it_starts_with_the_largest_batch_of_which_two_fit():
 
 
 def test_neighbours_differ_in_one_setting_by_one_step():
-    about = trials(CROWD), Bounds(1, 10, 20)
-    batches = [each.batch for each in neighbours(CHOICE, "batch", *about)]
-    assert batches == [8]
-    assert [each.floor for each in neighbours(CHOICE, "floor", *about)] == [1, 3]
-    assert list(neighbours(CHOICE, "activation", *about)) == []
-    assert len(list(neighbours(replace(CHOICE, floor=0), "activation", *about))) == 1
+    next_to = partial(neighbour, trials=trials(CROWD), bounds=Bounds(1, 10, 20))
+    assert next_to(CHOICE, "batch", -1) == replace(CHOICE, batch=8)
+    assert next_to(CHOICE, "batch", 1) is None
+    assert next_to(CHOICE, "floor", -1) == replace(CHOICE, floor=1)
+    assert next_to(CHOICE, "use", 1) == replace(CHOICE, use=0.57)
+    assert next_to(CHOICE, "activation", 1) is None
+    without = replace(CHOICE, floor=0)
+    assert next_to(without, "activation", 1) == replace(without, activation=2)
 
 
 def test_it_finds_what_keeps_the_objective_for_less_than_static_replicas():

@@ -167,6 +167,16 @@ def test_the_first_request_after_zero_waits_for_a_cold_start():
     assert outcome.lost == 0
 
 
+def test_a_single_request_that_waits_for_the_only_replica_met_a_cold_start():
+    """When it is answered, no replica is starting any more."""
+    rates = np.zeros(600)
+    rates[300] = 1.0
+    rule = knative(ready=0, target_utilization_percentage="100")
+    outcome = run(rates, rule=rule, seed=3)
+    assert outcome.requests >= 1
+    assert outcome.met_cold == outcome.requests
+
+
 def test_a_warm_floor_saves_that_wait():
     rates = np.zeros(600)
     rates[300:310] = 5

@@ -36,15 +36,24 @@ def main() -> int:
     """Print the tables; 1 when an objective is missed."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench.elastic", description=__doc__)
     parser.add_argument("--pictures", type=Path, help="a folder for pictures")
+    parser.add_argument("--only", choices=("flash", "tide", "week", "speed"), help="one part")
+    parser.add_argument("--quick", action="store_true", help="the tide in a quarter of a day")
     options = parser.parse_args()
-    if options.pictures:
-        options.pictures.mkdir(parents=True, exist_ok=True)
+    pictures, only = options.pictures, options.only
+    if pictures:
+        pictures.mkdir(parents=True, exist_ok=True)
     kept = [
-        compared(case, options.pictures and options.pictures / name)
-        for name, case in (("flash", cases.FLASH), ("tide", cases.TIDE))
+        compared(case, pictures and pictures / name)
+        for name, case in (
+            ("flash", cases.FLASH),
+            ("tide", cases.QUICK_TIDE if options.quick else cases.TIDE),
+        )
+        if only in {None, name}
     ]
-    kept.append(weekdays(options.pictures))
-    speed()
+    if only in {None, "week"}:
+        kept.append(weekdays(pictures))
+    if only in {None, "speed"}:
+        speed()
     return 0 if all(kept) else 1
 
 
