@@ -151,19 +151,14 @@ def _check_output(out: Path | None, target: Path, *, as_json: bool) -> None:
 
 
 def _look(boost: int | None, weight: int | None, enhance: int | None, masks: str | None) -> Look:
-    from function.faces.look import DEFAULT, Look, parse_masks
+    from function.faces.look import Look
     from function.problems import Problem
 
+    named = {"boost": boost, "weight": weight, "enhance": enhance, "masks": masks}
     try:
-        chosen = parse_masks(masks) if masks else None
+        return Look.of({name: value for name, value in named.items() if value is not None})
     except Problem as problem:
         raise click.BadParameter(problem.detail, param_hint="--masks") from None
-    return Look(
-        boost,
-        DEFAULT.weight if weight is None else weight / 100,
-        DEFAULT.enhance if enhance is None else enhance,
-        chosen,
-    )
 
 
 def _selection(faces: str | None, like: Path | None) -> Selection:

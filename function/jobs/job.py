@@ -70,9 +70,7 @@ class Spec:
         sources: how many photos there are of the person to put in.
         targets: how many photos are to be changed.
         like: whether there is a photo of the person to replace.
-        faces: which faces, as in a request.
-        format: of the results; None for the target's own.
-        quality: of the results; None for the format's default.
+        options: what else a request said about the swap, by field, as it said it.
         outputs: URIs that results are written to, one for each target, or none.
         prices: tokens for each target.
         receipt: what was taken for them.
@@ -90,9 +88,7 @@ class Spec:
     sources: int = 1
     targets: int = 1
     like: bool = False
-    faces: str = "all"
-    format: str | None = None
-    quality: int | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
     outputs: tuple[str, ...] = ()
     prices: tuple[int, ...] = ()
     receipt: Receipt | None = None

@@ -16,7 +16,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from function import lease, logs
-from function.faces.select import Selection
+from function.faces.look import Look
+from function.faces.select import Selection, Way
 from function.jobs import callback, report
 from function.jobs.book import BookError
 from function.jobs.job import Call, Item, State, outcome
@@ -272,10 +273,7 @@ class Works:
                 if not await self._mark(taken, at, watching.item):
                     return before
                 target = await self._photo(spec.target(at), "target")
-                order = SwapOrder(
-                    sources, target, Selection.parse(spec.faces), like, spec.format, spec.quality
-                )
-                result = await self._swap(order, watching)
+                result = await self._swap(_order(spec, sources, target, like), watching)
                 kept = await self._keep(spec, at, result)
                 item = replace(watching.item, state=State.SUCCEEDED, result=kept)
             except Problem as problem:
@@ -401,6 +399,21 @@ class Works:
 
 
 _GIVEN_UP = Problem("internal", f"It was tried {_TRIES} times and never came to an end.")
+
+
+def _order(
+    spec: Spec, sources: tuple[Upload, ...], target: Upload, like: Upload | None
+) -> SwapOrder:
+    options = spec.options
+    return SwapOrder(
+        sources=sources,
+        target=target,
+        faces=Selection.parse(options.get("faces", Way.ALL)),
+        like=like,
+        format=options.get("format"),
+        quality=options.get("quality"),
+        look=Look.of(options),
+    )
 
 
 def _unreachable() -> Problem:

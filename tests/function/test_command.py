@@ -120,10 +120,10 @@ def test_subcommands_complete_by_their_names():
     done = ember(
         code="from function.command import main; main()",
         _EMBER_COMPLETE="bash_complete",
-        COMP_WORDS="ember s",
+        COMP_WORDS="ember co",
         COMP_CWORD="1",
     )
-    assert done.stdout.split() == ["plain,serve", "plain,swap"]
+    assert done.stdout.split() == ["plain,coldstart", "plain,config"]
 
 
 class TestServing:

@@ -17,6 +17,7 @@ from tests.knative.manifests import KNATIVE, ROOT, Manifests, render
 COMPONENTS = sorted(path.parent.name for path in KNATIVE.glob("components/*/kustomization.yaml"))
 FIRST = {
     "mig": ["gpu"],
+    "prescaler-watch": ["prescaler"],
     "eventing-kafka": ["eventing"],
     "eventing-rabbitmq": ["eventing"],
     "gcs-events": ["eventing"],

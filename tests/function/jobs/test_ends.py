@@ -219,6 +219,15 @@ class TestTheWorks:
         assert (job.state, len(self.orders)) == (State.SUCCEEDED, 2)
         assert self.refunds == []
 
+    async def test_the_order_has_all_that_the_request_said(self, works):
+        options = {"faces": "index:1", "format": "webp", "quality": 7, "enhance": 3, "weight": 60}
+        await self.ended(works, await self.job(works, sources=2, like=True, options=options))
+        (order,) = self.orders
+        assert [each.field for each in order.sources] == ["source", "source"]
+        assert (order.target.data, order.like.data) == (b"photo", b"photo")
+        assert (order.format, order.quality, order.faces.named) == ("webp", 7, 1)
+        assert (order.look.enhance, order.look.weight) == (3, 0.6)
+
     async def test_what_was_done_is_not_done_again(self, works):
         self.failures = [Problem("storage_unavailable", "not now")]
         spec = await self.job(works, targets=3, prices=(1, 1, 1), receipt=Receipt(3, 0, 0, 0))

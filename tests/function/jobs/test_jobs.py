@@ -53,6 +53,16 @@ class TestAJob:
         put(live, name, SOURCE, ("target", HOPPER)).problem("job_conflict", 409)
         assert finished(live, name)["state"] == "succeeded"
 
+    def test_has_the_fields_of_how_faces_are_made(self, live):
+        put(live, new_id(), SOURCE, TARGET, ("masks", "hair")).problem("bad_value", 422)
+        name = new_id()
+        assert put(live, name, SOURCE, TARGET, ("enhance", "0")).status == 201
+        assert finished(live, name)["state"] == "succeeded"
+        name = new_id()
+        put(live, name, SOURCE, TARGET, ("boost", "256"))  # there is no model for it
+        told = finished(live, name)
+        assert told["items"][0]["problem"]["code"] == "bad_value"
+
     def test_that_cannot_be_done_says_why(self, live):
         name = new_id()
         put(live, name, SOURCE, ("target", NOBODY))
@@ -75,6 +85,7 @@ class TestAJob:
             ((SOURCE, TARGET, ("faces", "left")), "bad_value"),
             ((SOURCE, TARGET, ("faces", "like")), "missing_field"),
             ((SOURCE, TARGET, ("like", HOPPER)), "bad_value"),
+            ((SOURCE, TARGET, ("masks", "nose")), "bad_value"),
             ((SOURCE, TARGET, ("output", "gs://b/a gs://b/b")), "bad_value"),
             ((SOURCE, TARGET, ("output", "ftp://b/a")), "unsupported_uri"),
             ((SOURCE, TARGET, ("output", "gs://b/a")), "object_forbidden"),
