@@ -71,6 +71,9 @@ format: $(VENV)/.dev ## format the code and mend what ruff can
 docs: $(VENV)/.dev ## write the generated tables of docs/
 	$(BIN)/python -m tests.docs
 
+gpu-check: $(VENV)/.dev ## on a machine with a GPU: plans, numbers, batches, first request; a report
+	$(BIN)/python -m tests.gpu $(ARGS)
+
 # --- images -------------------------------------------------------------------------------------
 
 include image/bases.env
@@ -248,7 +251,9 @@ lock: ## refresh locks/ (needs uv)
 
 lock-engine-builder: ## lock the full TensorRT at the version of the lean one (needs uv, NVIDIA's index)
 	version=$$(sed -n 's/^tensorrt-lean-cu13-libs==\([^ ]*\).*/\1/p' locks/image-gpu.txt) && \
-	printf 'tensorrt-cu13-%s=='"$$version"'\n' libs bindings | $(UV_LOCK) - \
+	{ printf 'tensorrt-cu13-%s=='"$$version"'\n' libs bindings; \
+		printf 'tensorrt-lean-cu13-%s=='"$$version"'\n' libs bindings; \
+		printf '%s\n' cuda-bindings nvidia-ml-py onnx; } | $(UV_LOCK) - -c locks/image-gpu.txt \
 		--index https://pypi.nvidia.com -o locks/image-engine-builder.txt
 
 clean: ## remove everything that make made

@@ -6,29 +6,41 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from function import plans
 from function.engines import Supply
+from function.faces import models
+from function.runtime.backends.cuda import Cuda
 from function.runtime.cpus import usable_cpus
+from function.runtime.gpu import Gpu
 from function.service import Service
 from function.video.limits import Limits
 from warmup import golden, manifest
-from warmup.prefetch import Ready, prefetch
+from warmup.plan import recipe
+from warmup.plans import Plans
+from warmup.prefetch import Ready, open_store, prefetch
 from warmup.store import default_root
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from function.runtime.engine import Engine
     from function.settings import Settings
     from warmup.manifest import Model
     from warmup.progress import Progress
     from warmup.timeline import Timeline
 
 
-def service(settings: Settings, timeline: Timeline | None = None) -> Service:
+def service(
+    settings: Settings,
+    timeline: Timeline | None = None,
+    open_engine: Callable[..., Engine] = models.open_engine,
+) -> Service:
     """A service as the settings want it; its models are not loaded yet.
 
     Args:
         settings: the effective settings.
         timeline: gets the spans of the start.
+        open_engine: loads one model.
 
     Raises:
         ManifestError: the manifest cannot be used.
@@ -49,15 +61,37 @@ def service(settings: Settings, timeline: Timeline | None = None) -> Service:
             preload=settings.preload,
             backends=settings.backends,
             allow_degraded=settings.allow_degraded,
+            gpu=gpu(settings),
+            wait_s=settings.wait_vram_s,
+            plans=plans.Source(settings) if _plans_come(settings) else None,
             fetch=Stocked(settings).fetch,
             variant=settings.variant,
             window=settings.batch_window_ms / 1e3,
             tune=settings.threads is None,
             store=settings.store or default_root(),
+            open=open_engine,
         ),
         swaps=settings.warmup_requests,
         expected=golden.read(path),
         timeline=timeline,
+    )
+
+
+def _plans_come(settings: Settings) -> bool:
+    """Whether plans that are missing at the start may come later."""
+    return "tensorrt" in settings.backends and bool(settings.plans or settings.build_plans)
+
+
+def gpu(settings: Settings) -> Gpu:
+    """How GPUs are used, as the settings want it."""
+    return Gpu(
+        required=settings.require_gpu,
+        count=settings.gpus,
+        onnx=Cuda(
+            search=settings.cuda_search, limit=settings.cuda_memory, graphs=settings.cuda_graphs
+        ),
+        plans=Plans(open_store(settings), settings),
+        recipe=recipe(settings),
     )
 
 
@@ -71,6 +105,7 @@ class Stocked:
     def fetch(self, models: Sequence[Model], report: Callable[[Progress], None]) -> Sequence[Model]:
         """See `warmup.prefetch.prefetch`."""
         ready = prefetch(models, self._settings, report=report)
+        plans.fetch(models, self._settings, report)
         if self._ready:
             self._ready.close()
         self._ready = ready

@@ -6,20 +6,25 @@ import asyncio
 import logging
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from function.faces import models
+from function.runtime import room
 from function.runtime.engine import PROVIDERS
+from function.runtime.gpu import Gpu
+from function.runtime.lost import Fate, Guarded
 from function.runtime.slot import Slot, State
+from warmup.failures import WarmupError
 from warmup.manifest import narrowed
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Sequence
+    from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
     from concurrent.futures import Future
     from pathlib import Path
 
+    from function.runtime.backends.ladder import Passed
     from function.runtime.batcher import Batcher
     from function.runtime.engine import Engine
     from function.runtime.gate import Gate
@@ -30,9 +35,25 @@ if TYPE_CHECKING:
     Fetch = Callable[[Sequence[Model], Callable[[Progress], None]], Sequence[Model]]
     """Gets the files of a manifest and tells where they are; it blocks, and reports meanwhile."""
 
+    class PlanSource(Protocol):
+        """Where plans come from."""
+
+        def obtain(self, models: Sequence[Model]) -> Collection[str]:
+            """Try to have the plans of some models; the roles whose plans are here. It blocks."""
+            ...
+
+        def close(self) -> None:
+            """End what `obtain` has begun."""
+            ...
+
+
 log = logging.getLogger("ember.engines")
 
 _LOOPS = "its graph was made for so many items, so that larger batches run in parts"
+
+
+class NoPlanYetError(WarmupError):
+    """A plan that may come has not come."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +63,10 @@ class Supply:
     Attributes:
         preload: whether models are loaded at start; a model's own `preload` can only say no.
         backends: what they may run on, the most wanted first.
-        allow_degraded: whether they may run on another than the first.
+        allow_degraded: whether they may go from a GPU to the CPU.
+        gpu: how GPUs are used.
+        plans: where plans come from that are missing; None when none will.
+        wait_s: how long a start waits until the GPU has room.
         store: where optimised graphs are kept; None for nowhere.
         fetch: None when every file is here.
         variant: the name of the variants that are loaded first, where models have them.
@@ -54,6 +78,9 @@ class Supply:
     preload: bool = True
     backends: tuple[str, ...] = ("cpu",)
     allow_degraded: bool = False
+    gpu: Gpu = field(default_factory=Gpu)
+    plans: PlanSource | None = None
+    wait_s: float = 0.0
     store: Path | None = None
     fetch: Fetch | None = None
     variant: str | None = None
@@ -73,7 +100,8 @@ class Engines:
 
     Attributes:
         slots: by role; an upgrade gives new slots to the roles that it changes.
-        lesser: the roles whose models are variants; the full models are still to come.
+        fate: whether the GPU is lost.
+        on_passed: is told of each backend that does not run a model, in any thread.
 
     Raises:
         ManifestError: the manifest has not what is needed.
@@ -89,7 +117,7 @@ class Engines:
             model.role: replace(model, file=(*model.variants, model.file)[0], variants=())
             for model in chosen
         }
-        self.lesser = frozenset(model.role for model in chosen if model.variants)
+        self._variants = frozenset(model.role for model in chosen if model.variants)
         self._supply = supply
         self._timeline = timeline
         self._gate = gate
@@ -97,8 +125,35 @@ class Engines:
         self._pool = ThreadPoolExecutor(len(manifest), "load")
         self._fetching: dict[str, Progress] = {}
         self._fetch_job: Future[Sequence[Model]] | None = None
+        self._obtaining: Future[Collection[str]] | None = None
         self._coming: dict[str, Slot] = {}
+        self._passed: dict[str, list[Passed]] = {}
+        self.fate = Fate()
+        self.on_passed: Callable[[Passed], None] = lambda _: None
         self.slots = {role: Slot(partial(self._open, role), self._pool) for role in self._models}
+
+    @property
+    def wants_gpu(self) -> bool:
+        """Whether any model may run on a GPU."""
+        return any(backend != "cpu" for backend in self._supply.backends)
+
+    @property
+    def upgrades(self) -> bool:
+        """Whether there can ever be something to upgrade."""
+        return bool(self._variants) or self._supply.plans is not None
+
+    @property
+    def lesser(self) -> frozenset[str]:
+        """The roles whose models are variants, or wait for a plan; the best is still to come."""
+        return self._variants | self._waiting
+
+    @property
+    def _waiting(self) -> frozenset[str]:
+        """The roles that run on a lesser backend for want of a plan that may come."""
+        if self._supply.plans is None:
+            return frozenset()
+        loaded = {role for role, slot in self.slots.items() if slot.loaded}
+        return frozenset(each.role for each in self.passed if each.may_come and each.role in loaded)
 
     @property
     def fetches(self) -> bool:
@@ -114,13 +169,19 @@ class Engines:
     def busy(self) -> bool:
         """Whether a thread fetches or loads, be it for nobody."""
         fetches = self._fetch_job is not None and self._fetch_job.running()
+        obtains = self._obtaining is not None and self._obtaining.running()
         slots = [*self.slots.values(), *self._coming.values()]
-        return fetches or any(slot.state is State.LOADING for slot in slots)
+        return fetches or obtains or any(slot.state is State.LOADING for slot in slots)
 
     @property
     def providers(self) -> dict[str, str]:
         """What really executes each model that is loaded."""
         return {role: slot.provider for role, slot in self.slots.items() if slot.loaded}
+
+    @property
+    def passed(self) -> list[Passed]:
+        """The backends that do not run a model, as it was last loaded."""
+        return [passed for each in list(self._passed.values()) for passed in each]
 
     @property
     def degraded(self) -> tuple[str, ...]:
@@ -135,9 +196,7 @@ class Engines:
 
     def shapes(self, role: str) -> list[tuple[tuple[int, ...], ...]]:
         """The shapes of a model's inputs, for each batch that a warm-up has to run."""
-        model = self._models[role]
-        items = models.FAMILIES[role, model.family].items
-        return [tuple((size, *item) for item in items) for size in models.buckets(model)]
+        return models.shapes(self._models[role])
 
     @property
     def largest(self) -> int:
@@ -154,7 +213,11 @@ class Engines:
             role: {
                 "state": str(slot.state),
                 "provider": slot.provider or None,
-                "variant": self._supply.variant if role in self.lesser else None,
+                "variant": self._supply.variant if role in self._variants else None,
+                "passed_over": [
+                    {"backend": each.backend, "reason": each.reason}
+                    for each in self._passed.get(role, ())
+                ],
                 "fetch": self._fetching[role].facts() if role in self._fetching else None,
             }
             for role, slot in self.slots.items()
@@ -174,8 +237,17 @@ class Engines:
         Raises:
             Exception: what loading raised, of the first model that failed.
         """
+        await self._have_room()
         early = {role for role, model in self._models.items() if model.preload}
         await self.need(self.slots if whole else early if self._supply.preload else ())
+
+    async def _have_room(self) -> None:
+        """Wait until the GPU has room for what is to be loaded."""
+        missing = [self._models[role] for role, slot in self.slots.items() if not slot.loaded]
+        if missing and self._supply.wait_s and self.wants_gpu:
+            with self._timeline.span("wait for the GPU"):
+                waiting = self._pool.submit(room.wait, room.needed(missing), self._supply.wait_s)
+                await asyncio.wrap_future(waiting)
 
     async def need(self, roles: Iterable[str]) -> None:
         """Load the models of some roles, where they are not loaded; see `load`."""
@@ -184,37 +256,80 @@ class Engines:
             if isinstance(result, BaseException):
                 raise result
 
-    async def upgrade(self, prove: Callable[[str, Engine], Awaitable[None]]) -> None:
-        """Replace all variants by the full models at once, when each of these has proved right.
+    async def upgrade(self, prove: Callable[[str, Engine], Awaitable[None]]) -> bool:
+        """Replace what is less than it could be, when what replaces it has proved right.
 
-        A variant that nobody has loaded never will be: its role opens the full model instead.
+        First all variants at once by the full models, then engines that wait for a plan by the
+        plans that have come. A variant that nobody has loaded never will be: its role opens the
+        full model instead.
 
         Args:
-            prove: runs the model of a role; raises when it cannot be used, and the variants stay.
+            prove: runs the model of a role; raises when it cannot be used, and what serves stays.
+
+        Returns:
+            Whether anything has changed.
 
         Raises:
             Exception: what fetching, loading or proving raised.
         """
+        if self._variants:
+            await self._replace_variants(prove)
+            return True
+        return await self._take_plans(prove)
+
+    async def _replace_variants(self, prove: Callable[[str, Engine], Awaitable[None]]) -> None:
         full = {model.role: model for model in await self._fetch(self._full)}
         cold = {
-            role for role in self.lesser if self.slots[role].state in (State.WAITING, State.FAILED)
+            role
+            for role in self._variants
+            if self.slots[role].state in (State.WAITING, State.FAILED)
         }
         self._models |= {role: full[role] for role in cold}
-        self.lesser -= cold
+        self._variants -= cold
+        for role in self._variants:
+            await self.slots[role].load()
+        await self._replace({role: full[role] for role in self._variants}, prove)
+        self._models, self._variants = full, frozenset()
+
+    async def _take_plans(self, prove: Callable[[str, Engine], Awaitable[None]]) -> bool:
+        waiting, source = self._waiting, self._supply.plans
+        if not waiting or source is None:
+            return False
+        wanted = [self._models[role] for role in sorted(waiting)]
+        self._obtaining = self._pool.submit(source.obtain, wanted)
+        here = await asyncio.wrap_future(self._obtaining)
+        ready = {model.role: model for model in wanted if model.role in here}
+        await self._replace(ready, prove, backends=("tensorrt",))
+        if not ready:
+            raise NoPlanYetError(f"there are no plans yet for {', '.join(sorted(waiting))}")
+        return True
+
+    async def _replace(
+        self,
+        wanted: dict[str, Model],
+        prove: Callable[[str, Engine], Awaitable[None]],
+        backends: tuple[str, ...] = (),
+    ) -> None:
+        """Open some models beside what serves, and let them take over together."""
+        passed = self._passed.copy()
         try:
-            for role in self.lesser:
-                await self.slots[role].load()
-                self._coming[role] = slot = Slot(partial(self._opened, full[role]), self._pool)
+            for role, model in wanted.items():
+                open_engine = partial(self._opened, model, backends)
+                self._coming[role] = slot = Slot(open_engine, self._pool)
                 await slot.load()
                 await prove(role, slot)
-            self._models, self.lesser = full, frozenset()
             self.slots = self.slots | self._coming
+        except BaseException:
+            self._passed |= passed  # what served goes on, and for the reasons that it had
+            raise
         finally:  # one that nobody waits for any more still keeps a thread busy
             loading = (item for item in self._coming.items() if item[1].state is State.LOADING)
             self._coming = dict(loading)
 
     def close(self) -> None:
         """Load nothing more; what is being loaded is not waited for."""
+        if self._supply.plans:
+            self._supply.plans.close()
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     async def _fetch(self, wanted: Sequence[Model]) -> Sequence[Model]:
@@ -226,17 +341,28 @@ class Engines:
     def _open(self, role: str) -> Engine:
         return self._opened(self._models[role])
 
-    def _opened(self, model: Model) -> Engine:
+    def _opened(self, model: Model, backends: tuple[str, ...] = ()) -> Engine:
+        """Load a model, check it, and let many threads share it.
+
+        Args:
+            model: its file is here.
+            backends: what it may run on; empty for all that the operator named.
+        """
         supply = self._supply
         open_engine = partial(
             supply.open,
             model,
-            backends=supply.backends,
+            backends=backends or supply.backends,
             allow_degraded=supply.allow_degraded,
             store=supply.store,
+            gpu=supply.gpu,
+            passed=self._on_passed,
         )
+        self._passed[model.role] = []
         with self._timeline.span(f"load {model.role}"):
             engine = open_engine()
+        if engine.provider != PROVIDERS["cpu"]:
+            engine = Guarded(engine, self.fate)
         if model.golden:
             from function.runtime import sanity
 
@@ -250,7 +376,7 @@ class Engines:
         from function.runtime.buckets import Buckets
 
         on_cpu = engine.provider == PROVIDERS["cpu"]
-        runs: int | None = 1
+        runs: int | None = getattr(engine, "width", 1)  # of several GPUs each runs one batch
         if engine.items is not None:
             buckets = Buckets((engine.items,), pads=True)
             if models.buckets(model)[-1] > engine.items:
@@ -285,6 +411,10 @@ class Engines:
         log.info("tuned", extra={"role": model.role} | asdict(plan))
         kept.save(plan)
         return engine, plan.runs, plan.size
+
+    def _on_passed(self, passed: Passed) -> None:
+        self._passed[passed.role].append(passed)
+        self.on_passed(passed)
 
     def _on_fetching(self, progress: Progress) -> None:
         self._fetching[progress.name.partition("/")[0]] = progress  # a variant's is role/variant

@@ -16,6 +16,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 from function.admission.ladder import Rung
 from function.admission.quota import Event
 from function.events.outcome import Kind
+from function.gpus import Gpus
 from function.jobs.job import State
 from function.runtime import memory
 from function.turn import Lane
@@ -79,12 +80,19 @@ class Metrics:
         )
         states = ", ".join(f"`{each}`: {each.meaning}" for each in State if not each.open)
         self._jobs = self._counter("ember_jobs", f"Jobs that ended here. {states}.", "state")
+        self._jobs_open = self._gauge(
+            "ember_jobs_open",
+            "Jobs that are `queued` or `running`, and callbacks that are `due`, of all replicas"
+            " that share a Redis.",
+            "state",
+        )
         self._heartbeat_seconds = self._histogram(
             "ember_heartbeat_seconds", "Swaps that an idle replica made to stay warm."
         )
         self._heartbeat_failures = self._counter(
             "ember_heartbeat_failures", "Such swaps that failed; each ends the readiness."
         )
+        self._of_gpus(replica, service)
         self._value("ember_stuck", "1 if a thread has been at one step for too long.", stuck)
         self._value("ember_resident_bytes", "Memory that the process holds (RSS).", memory.resident)
 
@@ -150,6 +158,7 @@ class Metrics:
 
     def text(self) -> bytes:
         """Everything in the text format of Prometheus."""
+        self._gpus.read()
         return generate_latest(self._registry)
 
     def _on_tokens(self, event: Event, tokens: int) -> None:
@@ -163,6 +172,11 @@ class Metrics:
     def on_job(self, state: State) -> None:
         """Count one job."""
         self._jobs.labels(state).inc()
+
+    def on_jobs(self, counts: Mapping[str, int]) -> None:
+        """Note how many jobs there are."""
+        for state, count in counts.items():
+            self._jobs_open.labels(state).set(count)
 
     def _first_ratio(self) -> float:
         if len(self._swaps) < 2:
@@ -254,6 +268,15 @@ class Metrics:
         degraded = self._gauge(
             "ember_degraded", "1 if the model runs on something else than was wanted.", "role"
         )
+        passed = self._counter(
+            "ember_backend_failures",
+            "How often the backend was passed over for the model, because it did not run it.",
+            "role",
+            "backend",
+        )
+        service.engines.on_passed = lambda each: passed.labels(each.role, each.backend).inc()
+        for each in service.engines.passed:  # loading begins before there is HTTP
+            service.engines.on_passed(each)
         bases = self._gauge(
             "ember_batch_base_seconds",
             "What a batch costs whatever its size, as learned; not a number before the first one.",
@@ -291,6 +314,41 @@ class Metrics:
             "ember_batch_bisections", "Batches that failed and were tried again in halves.", "role"
         )
         service.observer = self
+
+    def _of_gpus(self, replica: Replica, service: Service) -> None:
+        """What NVML tells; nothing where no backend wants a GPU, or there is none."""
+        self._gpus = gpus = Gpus(
+            on=service.engines.wants_gpu,
+            info=self._gauge(
+                "ember_gpu_info",
+                "1 for each GPU, or slice of one (MIG), that this process can use.",
+                "gpu",
+                "name",
+                "sm",
+                "driver",
+                "mig",
+            ),
+            memory=self._gauge(
+                "ember_gpu_memory_bytes",
+                "Memory of the GPU: `used` by all processes, `total`, and what this process holds,"
+                " `mine`.",
+                "gpu",
+                "kind",
+            ),
+            utilisation=self._gauge(
+                "ember_gpu_utilisation",
+                "The part of the last moment in which the GPU computed; not a number for a slice.",
+                "gpu",
+            ),
+            celsius=self._gauge("ember_gpu_celsius", "Temperature of the GPU.", "gpu"),
+            fragmentation=self._gauge(
+                "ember_gpu_fragmentation",
+                "The part of what this process holds of the GPU that it did not hold when it became"
+                " ready: batch sizes are the same ever since, so it is what allocators have lost.",
+                "gpu",
+            ),
+        )
+        replica.listeners.append(lambda phase: gpus.note() if phase is Phase.READY else None)
 
     def _counter(self, name: str, doc: str, *labels: str) -> _Children[Counter]:
         self.described.append(Described(f"{name}_total", "counter", labels, doc))

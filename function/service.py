@@ -17,6 +17,7 @@ from function.imports import Imports
 from function.orders import SwapOrder, Upload
 from function.problems import Problem
 from function.runtime.gate import Gate
+from function.runtime.lost import DeviceLostError
 from function.runtime.places import Places
 from function.runtime.workers import Workers
 from function.trace import Trace
@@ -106,8 +107,13 @@ class Service:
         return self.engines.cold
 
     @property
+    def upgrades(self) -> bool:
+        """Whether there can ever be something to upgrade."""
+        return self.engines.upgrades
+
+    @property
     def lesser(self) -> bool:
-        """Whether a model is a variant, so that there is something to upgrade."""
+        """Whether a model is a variant or waits for a plan, so that there is something to do."""
         return bool(self.engines.lesser)
 
     async def fetch(self) -> None:
@@ -136,16 +142,16 @@ class Service:
                 await asyncio.gather(*(self.beat() for _ in range(self._swaps)))
 
     async def upgrade(self) -> None:
-        """Replace the variants by the full models, once these are found right.
+        """Replace variants by full models, and other engines by plans, once these are right.
 
-        What a request has begun on a variant ends there. When it fails, the variants stay.
+        What a request has begun on an engine ends there. When it fails, what serves stays.
 
         Raises:
-            Exception: what fetching, loading or running a full model raised.
+            Exception: what getting, loading or running a model raised.
         """
-        await self.engines.upgrade(self._exercise)
-        self._work = None
-        await self._ready_work()
+        if await self.engines.upgrade(self._exercise):
+            self._work = None
+            await self._ready_work()
 
     async def beat(self) -> None:
         """A sign of life: swap the expected pair, or the sample photos, as a request would.
@@ -292,6 +298,10 @@ class Service:
             finally:
                 self._last_work = time.monotonic()
                 self._places.release(turn)
+        except DeviceLostError as error:
+            raise Problem(
+                "not_ready", "The replica has lost its GPU.", headers={"Retry-After": "1"}
+            ) from error
         except asyncio.CancelledError:
             turn.gone = True  # what waits in a batch leaves it
             raise

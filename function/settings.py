@@ -132,15 +132,61 @@ class Settings(WarmupSettings):
     )
     backends: tuple[str, ...] = variable(
         ("cpu",),
-        words("cuda", "cpu"),
-        "What the models may run on, the most wanted first.",
+        words("tensorrt", "cuda", "cpu"),
+        "What the models may run on, the most wanted first. A model takes the first that runs it;"
+        " `/readyz` says which were passed over, and why.",
         shown_default="cpu",
     )
     allow_degraded: bool = variable(
         False,
         switch(),
-        "Whether a replica whose models do not run on the first of the backends may become ready"
-        " nevertheless; `/readyz` and the header `Ember-Degraded` then say so.",
+        "Whether a model may go from a GPU to the CPU, where `EMBER_BACKENDS` names both. From one"
+        " GPU backend to the next it always may. `/readyz` and the header `Ember-Degraded` name"
+        " each model that is not on the first.",
+        shown_default="false",
+    )
+    require_gpu: bool = variable(
+        False,
+        switch(),
+        "Whether everything has to run on a GPU, to the last operation of each model.",
+        shown_default="false",
+    )
+    gpus: int = variable(
+        1,
+        whole(1, 64),
+        "How many GPUs this process uses, of those that it can see. Each holds all models and runs"
+        " a batch of its own.",
+    )
+    build_plans: bool = variable(
+        False,
+        switch(),
+        "Whether a replica builds the plans that it lacks, in a process of its own, while the next"
+        " of `EMBER_BACKENDS` serves. It needs the full TensorRT, and GPU memory to spare.",
+        shown_default="false",
+    )
+    wait_vram_s: float = variable(
+        0.0,
+        seconds(0, 86400),
+        "How long a start waits until the GPU has room for the models, as when the replica before"
+        " has not let go of it yet; then it is tried regardless.",
+    )
+    cuda_search: str = variable(
+        "heuristic",
+        choice("heuristic", "exhaustive", "default"),
+        "How cuDNN chooses an algorithm for each batch size, on the backend `cuda`: `exhaustive`"
+        " tries all, which can take a second each during the warm-up, and may run faster then.",
+    )
+    cuda_memory: int | None = variable(
+        None,
+        amount(1),
+        "The most bytes of GPU memory that one model's arena may take, on the backend `cuda`.",
+        shown_default="any",
+    )
+    cuda_graphs: bool = variable(
+        False,
+        switch(),
+        "Whether the backend `cuda` records each batch size as a CUDA graph: less work for the CPU,"
+        " more memory, and no model that has anything on the CPU.",
         shown_default="false",
     )
     preload: bool = variable(
@@ -393,14 +439,27 @@ class Settings(WarmupSettings):
     )
 
 
-def load(environ: Mapping[str, str]) -> Settings:
+def load(environ: Mapping[str, str], *, alone: bool = True) -> Settings:
     """Read the settings.
 
     Args:
         environ: the environment, usually `os.environ`.
+        alone: whether a variable that begins like ours and is none is a mistake.
 
     Raises:
         SettingsError: with everything that is wrong, not only the first.
     """
-    values = variables.read(Settings, environ)
-    return Settings(**{value.variable.field: value.value for value in values})
+    values = variables.read(Settings, environ, alone=alone)
+    settings = Settings(**{value.variable.field: value.value for value in values})
+    if settings.require_gpu and (problem := _without_gpu(settings)):
+        raise variables.SettingsError([problem])
+    return settings
+
+
+def _without_gpu(settings: Settings) -> str | None:
+    """What contradicts EMBER_REQUIRE_GPU, and what to do; None for nothing."""
+    if settings.allow_degraded:
+        return "EMBER_REQUIRE_GPU and EMBER_ALLOW_DEGRADED contradict each other; unset one."
+    if settings.backends == ("cpu",):
+        return "EMBER_REQUIRE_GPU is set, and EMBER_BACKENDS is cpu; add tensorrt or cuda."
+    return None

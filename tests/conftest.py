@@ -5,13 +5,19 @@ from __future__ import annotations
 import os
 import shutil
 import socket
+import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+import warmup.gpu
 from tests.running import Server, running
+from tests.warmup.nvml import Card, Nvml
+from warmup.failures import UnavailableError
+from warmup.gpu import Gpu, first
+from warmup.tensorrt import RTX, Library, library
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -54,6 +60,48 @@ def needs() -> Callable[[str], str]:
         pytest.skip(reason)
 
     return find
+
+
+@pytest.fixture
+def cards(monkeypatch) -> Iterator[Callable[..., Nvml]]:
+    """Puts GPUs into this machine, as far as NVML tells of them; see `tests.warmup.nvml`."""
+
+    def cards(*found: Card, visible: str | None = None, **more: Any) -> Nvml:
+        nvml = Nvml(*found, **more)
+        monkeypatch.setitem(sys.modules, "pynvml", nvml)
+        monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+        if visible is not None:
+            monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+        _forget_gpus()
+        return nvml
+
+    yield cards
+    _forget_gpus()
+
+
+def _forget_gpus() -> None:
+    warmup.gpu._nvml.cache_clear()
+    warmup.gpu._handle.cache_clear()
+
+
+@pytest.fixture
+def gpu() -> Gpu:
+    """The GPU of this machine; without one the test is skipped by name, in CI as well."""
+    try:
+        return first()
+    except UnavailableError as error:
+        pytest.skip(f"needs an NVIDIA GPU: {error}")
+
+
+@pytest.fixture(scope="session")
+def rtx() -> Library:
+    """TensorRT-RTX, which builds plans without a GPU."""
+    try:
+        return library(RTX)
+    except UnavailableError as error:
+        if STRICT:
+            pytest.fail(str(error))
+        pytest.skip(str(error))
 
 
 @pytest.fixture

@@ -71,6 +71,46 @@ def joined(path: Path, width: int, batch: int | str = "N") -> Path:
     return path
 
 
+def typed(path: Path, dtype: int) -> Path:
+    """A model that gives back what it gets: [N, 4], of a type of `TensorProto`."""
+    ends = [helper.make_tensor_value_info(name, dtype, ["N", 4]) for name in ("x", "y")]
+    graph = helper.make_graph(
+        [helper.make_node("Identity", ["x"], ["y"])], "typed", ends[:1], ends[1:]
+    )
+    opset = [helper.make_opsetid("", 17)]
+    onnx.save(helper.make_model(graph, opset_imports=opset, ir_version=9), path)
+    return path
+
+
+def convolved(path: Path, size: int = 16, seed: int = 0) -> Path:
+    """Two convolutions, a pool and a product: float32 [N, 3, size, size] to [N, 8]."""
+    rng = np.random.default_rng(seed)
+
+    def weights(name: str, *shape: int) -> onnx.TensorProto:
+        scale = float(np.prod(shape[1:])) ** -0.5
+        return numpy_helper.from_array(rng.normal(0, scale, shape).astype(np.float32), name)
+
+    nodes = [
+        helper.make_node("Conv", ["x", "w0"], ["c0"], pads=[1, 1, 1, 1]),
+        helper.make_node("Relu", ["c0"], ["r0"]),
+        helper.make_node("Conv", ["r0", "w1"], ["c1"], pads=[1, 1, 1, 1]),
+        helper.make_node("Relu", ["c1"], ["r1"]),
+        helper.make_node("GlobalAveragePool", ["r1"], ["p"]),
+        helper.make_node("Flatten", ["p"], ["f"]),
+        helper.make_node("MatMul", ["f", "w2"], ["y"]),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "convolved",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["N", 3, size, size])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["N", 8])],
+        [weights("w0", 16, 3, 3, 3), weights("w1", 32, 16, 3, 3), weights("w2", 32, 8)],
+    )
+    opset = [helper.make_opsetid("", 17)]
+    onnx.save(helper.make_model(graph, opset_imports=opset, ir_version=9), path)
+    return path
+
+
 def swapping(path: Path, side: int, formula: str, *, shift: float = 0.0) -> Path:
     """A swapper of a simple formula, whose results one can foresee.
 

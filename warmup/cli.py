@@ -42,7 +42,7 @@ def prefetch(embedded: Path | None) -> None:
     models = manifest.narrowed(_models(None, settings, embedded), settings.variant)
     from warmup.prefetch import prefetch as bring
 
-    with _reporting() as report, _stopping() as stop:
+    with reporting() as report, stopping() as stop:
         began = time.perf_counter()
         with bring(models, settings, report=report, stop=stop) as ready:
             took = time.perf_counter() - began
@@ -73,6 +73,7 @@ def check(embedded: Path | None, file: Path | None) -> None:
 @click.pass_obj
 def ls(embedded: Path | None, file: Path | None) -> None:
     """List the files of the manifest, and whatever else is in the store."""
+    from warmup.plans import Plans
     from warmup.prefetch import open_store
 
     settings = load(os.environ)
@@ -87,9 +88,11 @@ def ls(embedded: Path | None, file: Path | None) -> None:
             elif entry and entry.in_use:
                 state = "in use"
             click.echo(f"{one.sha256[:12]}  {_bytes(one.size):>10}  {state:12}  {one.name}")
+    made = {plan.sha256: plan.key.digest for plan in Plans(store, settings).entries()}
     for entry in entries.values():
-        state = "in use" if entry.in_use else "not named"
-        click.echo(f"{entry.sha256[:12]}  {_bytes(entry.size):>10}  {state:12}  -")
+        plan = f"plan {made[entry.sha256][:12]}" if entry.sha256 in made else None
+        state = "in use" if entry.in_use else "a plan" if plan else "not named"
+        click.echo(f"{entry.sha256[:12]}  {_bytes(entry.size):>10}  {state:12}  {plan or '-'}")
 
 
 @models.command()
@@ -126,12 +129,23 @@ def verify(embedded: Path | None, file: Path | None) -> None:
 @click.option("--dry-run", is_flag=True, help="Only say what would be removed.")
 @click.pass_obj
 def gc(embedded: Path | None, file: Path | None, *, dry_run: bool) -> None:
-    """Remove from the store what the manifest does not name and nothing uses."""
+    """Remove from the store what the manifest does not name and nothing uses.
+
+    The plans of what it names stay.
+    """
+    from warmup.plans import Plans
     from warmup.prefetch import open_store
 
     settings = load(os.environ)
     store = open_store(settings)
+    plans = Plans(store, settings)
     named = {one.sha256 for model in _models(file, settings, embedded) for one in model.files}
+    for sidecar in list(plans.entries()):
+        if sidecar.key.model in named:
+            named.add(sidecar.sha256)
+        elif not dry_run:
+            with store.writing():
+                plans.forget(sidecar)
     for entry in store.entries():
         if entry.sha256 in named:
             continue
@@ -156,7 +170,7 @@ def _models(
 
 
 @contextmanager
-def _stopping() -> Iterator[threading.Event]:
+def stopping() -> Iterator[threading.Event]:
     """An event that SIGTERM sets: as process 1 of a container, nothing else would end us."""
     stop = threading.Event()
     before = signal.signal(signal.SIGTERM, lambda *_: stop.set())
@@ -167,7 +181,7 @@ def _stopping() -> Iterator[threading.Event]:
 
 
 @contextmanager
-def _reporting() -> Iterator[Callable[[Progress], None]]:
+def reporting() -> Iterator[Callable[[Progress], None]]:
     """Bars on a terminal, else lines of JSON."""
     if not sys.stderr.isatty():
         from warmup.lines import Lines

@@ -141,10 +141,22 @@ class Replica:
 
     def repair(self, error: Exception) -> None:
         """Leave readiness because of an error, and come back by a whole warm-up or not at all."""
-        if self.ready:
+        if _is_final(error):
+            self.fail(error)
+        elif self.ready:
             log.error("not ready any more", exc_info=error)
             self._begin(whole=True)
             self.last_error = told(error)
+
+    def fail(self, error: Exception) -> None:
+        """Never be ready again, as only a new process can help."""
+        if self.phase.may_become(Phase.FAILED):
+            log.error("failed for good", exc_info=error)
+            self.last_error = told(error)
+            self._forget_timer()
+            self._enter(Phase.FAILED)
+            if self._attempt:
+                self._attempt.cancel()
 
     def drain(self) -> None:
         """Stop being ready, for good; what is being loaded or warmed is given up."""
@@ -195,7 +207,8 @@ class Replica:
         if not self._failures:
             self._failing_since = now
         self._failures += 1
-        pause = self.retry.pause(self._failures, now - self._failing_since)
+        since_s = now - self._failing_since
+        pause = None if _is_final(error) else self.retry.pause(self._failures, since_s)
         facts = {"phase": self.phase, "failures": self._failures, "again_in_s": pause}
         log.error("warm-up failed", exc_info=error, extra=facts)
         if pause is None:
@@ -231,3 +244,8 @@ class Replica:
         step = Step(self.phase, self.timeline.now())
         self.steps.append(step)
         log.info("phase", extra={"phase": step.phase, "at_s": round(step.at_s, 3)})
+
+
+def _is_final(error: Exception) -> bool:
+    """Whether an error says of itself that trying again in this process is of no use."""
+    return bool(getattr(error, "final", False))

@@ -9,7 +9,20 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from warmup import variables
-from warmup.variables import amount, file, folder, seconds, switch, text, variable, whole
+from warmup.plan import FLAGS, PRECISIONS
+from warmup.variables import (
+    amount,
+    choice,
+    file,
+    folder,
+    place,
+    seconds,
+    switch,
+    text,
+    variable,
+    whole,
+    words,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -73,6 +86,37 @@ class WarmupSettings:
         6,
         whole(0, 100),
         "How often in a row a transfer may fail, without progress, before it is given up.",
+    )
+    plans: str | None = variable(
+        None,
+        place(),
+        "Where nodes share TensorRT plans: a bucket or a folder, in which they are under `plans/`."
+        " They are fetched from there, and `ember engines build` publishes there.",
+        shown_default="none",
+    )
+    plan_precision: str = variable(
+        "fp32",
+        choice(*PRECISIONS),
+        "The precision of plans. Whatever it is, a plan that does not pass its check is not used.",
+    )
+    plan_flags: tuple[str, ...] = variable(
+        (),
+        words(*FLAGS),
+        "What plans are made to allow: `version-compatible` ones run in every later version with"
+        " the same first number, also in the lean runtime; `hardware-compatible` ones on every GPU"
+        " from compute capability 8.0 on; `tf32` allows TensorFloat-32.",
+        shown_default="none",
+    )
+    plan_level: int = variable(
+        3,
+        whole(0, 5),
+        "How hard the builder of plans tries (TensorRT's optimisation level).",
+    )
+    plan_workspace: int | None = variable(
+        None,
+        amount(1),
+        "The most bytes of GPU memory that one operation of a plan may use aside.",
+        shown_default="any",
     )
 
 

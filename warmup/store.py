@@ -4,6 +4,7 @@
     verified/DIGEST   what that file was (size, time, inode) when its digest was last found right
     partial/DIGEST.*  what has come of a file so far
     locks/DIGEST      held by whoever fetches or removes it
+    plans/KEY.json    what a plan, which is such a file, depends on; see `plans`
 
 Whoever uses a file shares a lock on it, so that it is not evicted. Nothing here fetches.
 """
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 _READ_ONLY = {errno.EROFS, errno.EACCES, errno.EPERM}
 _FULL = {errno.ENOSPC, errno.EDQUOT}
-_FOLDERS = ("sha256", "verified", "partial", "locks")
+_FOLDERS = ("sha256", "verified", "partial", "locks", "plans")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""From variants to full models: what became ready on less gets the rest, while it serves."""
+"""From less to more: what became ready on variants, or without plans, gets the rest behind."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import logging
 import math
 from typing import TYPE_CHECKING, Protocol
 
+from warmup.failures import WarmupError
 from warmup.phase import Phase
 from warmup.retry import Retry
 
@@ -50,18 +51,24 @@ async def follow(upgradable: Upgradable, replica: Replica, retry: Retry = _RETRY
     replica.listeners.append(note)
     note(replica.phase)
     loop, failures, since = asyncio.get_running_loop(), 0, 0.0
-    while upgradable.lesser:
+    while True:
         await ready.wait()
+        if not upgradable.lesser:
+            return
         try:
             await upgradable.upgrade()
-        except Exception:
+        except Exception as error:
             since = since if failures else loop.time()
             failures += 1
             pause = retry.pause(failures, loop.time() - since)
             facts = {"failures": failures, "again_in_s": pause}
-            log.exception("the variants stay for now", extra=facts)
+            if isinstance(error, WarmupError):
+                log.warning("what serves stays for now", extra=facts | {"reason": str(error)})
+            else:
+                log.exception("what serves stays for now", extra=facts)
             if pause is None:
                 return
             await asyncio.sleep(pause)
         else:
-            log.info("the full models serve")
+            failures = 0
+            log.info("the upgrade serves")

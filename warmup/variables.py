@@ -377,6 +377,19 @@ def networks() -> Reader[tuple[IPv4Network | IPv6Network, ...]]:
     return Reader(parse, "networks like 10.0.0.0/8 or fd00::/8, with commas between them")
 
 
+def place() -> Reader[str]:
+    """A bucket, perhaps with a folder in it, or a folder."""
+
+    def parse(given: str) -> str:
+        parts = urlsplit(given)
+        sound = {"gs": bool(parts.netloc), "file": not parts.netloc, "": given.startswith("/")}
+        if not sound.get(parts.scheme):
+            raise ValueError(given)
+        return given
+
+    return Reader(parse, "gs://bucket, gs://bucket/folder, or the absolute path of a folder")
+
+
 def places() -> Reader[tuple[str, ...]]:
     """Buckets, perhaps with a prefix of names, with commas between them; `*` is every bucket."""
 

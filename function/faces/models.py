@@ -6,16 +6,19 @@ made.
 
 from __future__ import annotations
 
-import logging
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from function.faces.look import DEFAULT, Mask
 from function.problems import Problem
-from function.runtime.engine import PROVIDERS, Ports
-from warmup.failures import ManifestError, WarmupError
+from function.runtime.backends.ladder import Passed, allowed, climb
+from function.runtime.engine import Ports
+from function.runtime.gpu import Gpu
+from warmup import plan
+from warmup.failures import ManifestError
+from warmup.tensorrt import RTX
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -31,9 +34,10 @@ if TYPE_CHECKING:
     from function.faces.swappers.neural import Generator
     from function.faces.swappers.protocol import Swapper
     from function.runtime.engine import Engine
+    from warmup.gpu import Gpu as GpuFacts
     from warmup.manifest import Model
-
-log = logging.getLogger("ember.models")
+    from warmup.plan import PlanKey, Recipe
+    from warmup.tensorrt import Library
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,8 +208,8 @@ _FROM_PHOTOS = ("uniface_256", "blendswap_256")
 _MESH = ("landmarks", "face_mesh_468")
 
 
-class NotOnDeviceError(WarmupError):
-    """A model runs on something else than was wanted first."""
+_LEAST_VIEW = (3, 32, 32)
+"""The smallest item of a detector; every multiple of 32 up to the family's may come."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -333,6 +337,55 @@ def buckets(model: Model) -> tuple[int, ...]:
     return model.buckets or FAMILIES[model.role, model.family].buckets
 
 
+def shapes(model: Model) -> list[tuple[tuple[int, ...], ...]]:
+    """The shapes of a model's inputs, for each of its batch sizes."""
+    items = FAMILIES[model.role, model.family].items
+    return [tuple((size, *item) for item in items) for size in buckets(model)]
+
+
+def ports(model: Model) -> Ports:
+    """How engines of a model are run."""
+    return FAMILIES[model.role, model.family].ports(model)
+
+
+def plan_key(model: Model, recipe: Recipe, library: Library, gpu: GpuFacts | None) -> PlanKey:
+    """The key of a model's plan.
+
+    Args:
+        model: any.
+        recipe: how plans are made.
+        library: runs it.
+        gpu: where; None for none in particular.
+    """
+    family = FAMILIES[model.role, model.family]
+    names = family.inputs or ("",)
+    return plan.key_for(
+        model.file.sha256,
+        plan.profiles_for(
+            [
+                (name, _LEAST_VIEW if model.role == "detect" else item, item)
+                for name, item in zip(names, family.items, strict=True)
+            ],
+            buckets(model),
+        ),
+        recipe,
+        runtime=library.runtime,
+        version=library.version,
+        gpu=gpu,
+    )
+
+
+def plan_keys(model: Model, recipe: Recipe, library: Library, gpu: GpuFacts) -> tuple[PlanKey, ...]:
+    """The keys of the plans that serve a model on a GPU, the best first.
+
+    TensorRT-RTX also runs what was made for the GPU's compute capability without the GPU.
+    """
+    exact = plan_key(model, recipe, library, gpu)
+    if library.name != RTX:
+        return (exact,)
+    return (exact, replace(plan_key(model, recipe, library, None), sm=gpu.sm))
+
+
 def build(manifest: Sequence[Model], engines: Mapping[str, Engine]) -> Models:
     """The stages over engines, which need not be loaded yet.
 
@@ -354,33 +407,69 @@ def open_engine(
     backends: Sequence[str] = ("cpu",),
     allow_degraded: bool = False,
     store: Path | None = None,
+    gpu: Gpu | None = None,
+    passed: Callable[[Passed], None] = lambda _: None,
 ) -> Engine:
-    """Load one model.
+    """Load one model on the best of its backends.
+
+    On a GPU it counts as loaded when it has run, and passed its golden check if it has one: some
+    libraries are missed only then.
 
     Args:
         model: its file, which is known to be right; see `warmup.prefetch`.
-        threads: threads of one inference.
+        threads: threads of one inference on the CPU.
         backends: what it may run on, the most wanted first.
-        allow_degraded: whether it may run on another than the first.
-        store: where optimised graphs for the CPU are kept.
+        allow_degraded: whether it may go from a GPU to the CPU; see `ladder.allowed`.
+        store: where optimised graphs for the CPU, and plans, are kept.
+        gpu: how GPUs are used.
+        passed: is told of each backend that does not run it.
 
     Raises:
-        NotOnDeviceError: it runs on another than the first.
+        NotOnDeviceError: none of them runs it.
     """
-    from function.runtime.backends.onnx import OnnxEngine
-    from function.runtime.backends.optimised import Optimised
+    gpu = gpu or Gpu()
+    how = ports(model)
 
-    ports = FAMILIES[model.role, model.family].ports(model)
-    if store and backends[0] == "cpu":
+    def on_cpu() -> Engine:
+        from function.runtime.backends.onnx import OnnxEngine
+        from function.runtime.backends.optimised import Optimised
+
+        if store is None:
+            return OnnxEngine(model.path, threads, ports=how)
         kept = Optimised.of(store, model.file.sha256)
-        return kept.load(threads, ports) or kept.make(model.path, threads, ports)
-    engine = OnnxEngine(model.path, threads, backends, ports=ports)
-    if engine.provider != (wanted := PROVIDERS[backends[0]]):
-        said = f"{model.role} runs on {engine.provider}, not on {wanted}"
-        if not allow_degraded:
-            raise NotOnDeviceError(f"{said}; EMBER_ALLOW_DEGRADED=true would accept that")
-        log.warning(said)
-    return engine
+        return kept.load(threads, how) or kept.make(model.path, threads, how)
+
+    def on_cuda(device: int) -> Engine:
+        from function.runtime.backends.onnx import OnnxEngine
+
+        return OnnxEngine(model.path, threads, cuda=gpu.cuda(device), ports=how)
+
+    def on_tensorrt(device: int) -> Engine:
+        from function.runtime.backends.tensorrt import open_kept
+
+        return open_kept(gpu, partial(plan_keys, model, gpu.recipe), device, how)
+
+    def open_on(backend: str) -> Engine:
+        if backend == "cpu":
+            return on_cpu()
+        engine = gpu.spread({"tensorrt": on_tensorrt, "cuda": on_cuda}[backend])
+        _try_out(model, engine)
+        return engine
+
+    may = allowed(backends, allow_degraded=allow_degraded, require_gpu=gpu.required)
+    left_out = "cpu" in backends and "cpu" not in may
+    return climb(model.role, may, open_on, left_out=left_out, passed=passed)
+
+
+def _try_out(model: Model, engine: Engine) -> None:
+    """Run a model once, on the smallest batch, and on its golden input if it has one."""
+    from function.runtime import sanity
+
+    size = engine.items or buckets(model)[0]
+    items = FAMILIES[model.role, model.family].items
+    sanity.attempt(model.role, engine, [(size, *item) for item in items])
+    if model.golden:
+        sanity.known(model.file.name, engine, model.golden)
 
 
 def load(manifest: Sequence[Model], threads: int = 1, store: Path | None = None) -> Models:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING
 
 from aiohttp import web
@@ -29,6 +32,7 @@ from warmup.phase import Phase
 if TYPE_CHECKING:
     from function.http.health import Health
     from function.http.uris import Fetch
+    from function.runtime.lost import DeviceLostError
     from function.settings import Settings
 
 EDGE = web.AppKey("edge", Edge)
@@ -88,6 +92,7 @@ def build(settings: Settings, health: Health, fetch: Fetch | None = None) -> web
     probes = Probes(service, replica, metrics, health)
     static = Static()
     app = web.Application(middlewares=[edge.middleware])
+    app.on_startup.append(partial(_mind_the_gpu, health))
     app[EDGE] = edge
     app[METRICS] = metrics
     app[LIMITS] = limits
@@ -95,6 +100,7 @@ def build(settings: Settings, health: Health, fetch: Fetch | None = None) -> web
     if desk:
         desk.listeners.append(metrics.on_event)
     works.listeners.append(metrics.on_job)
+    works.watchers.append(metrics.on_jobs)
     app.add_routes(
         [
             web.post("/v1/swap", calls.swap, expect_handler=_later),
@@ -128,3 +134,16 @@ def build(settings: Settings, health: Health, fetch: Fetch | None = None) -> web
 
 async def _later(_: web.Request) -> None:
     """Leave `100 Continue` to whoever reads the body."""
+
+
+async def _mind_the_gpu(health: Health, _: web.Application) -> None:
+    """Let the replica fail when its GPU is lost, which any thread may find out."""
+    fate, replica, loop = health.service.engines.fate, health.replica, asyncio.get_running_loop()
+
+    def lost(error: DeviceLostError) -> None:
+        with suppress(RuntimeError):  # the loop has ended
+            loop.call_soon_threadsafe(replica.fail, error)
+
+    fate.on_lost = lost
+    if fate.error:  # while HTTP was being imported
+        replica.fail(fate.error)

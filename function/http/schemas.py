@@ -132,6 +132,12 @@ def components() -> Schema:
                     state={"type": "string", "enum": [str(state) for state in slot.State]},
                     provider=_or_null(_string("What really executes it.")),
                     variant=_or_null(_string("The variant that stands in for the full model.")),
+                    passed_over=_list(
+                        _object(
+                            backend=_string("A backend that does not run it."),
+                            reason=_string("Why not."),
+                        )
+                    ),
                     fetch={
                         "description": "How far its file is.",
                         "type": ["object", "null"],

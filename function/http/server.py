@@ -119,7 +119,7 @@ async def _serve(settings: Settings, timeline: Timeline) -> tuple[int, bool]:
             heartbeat.keep(service, replica, settings.heartbeat_s, app[METRICS].beat)
             if settings.heartbeat_s
             else None,
-            upgrade.follow(service, replica) if service.lesser else None,
+            upgrade.follow(service, replica) if service.upgrades else None,
         ):
             await stop.asked.wait()
         replica.drain()

@@ -30,7 +30,7 @@ from function.storage.place import ChangedError
 from function.turn import Turn, current
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from function.admission.account import Receipt
     from function.jobs.book import Book, Taken
@@ -47,6 +47,7 @@ MARK = "ember-job"
 
 _TRIES = 5
 _LOOK_S = 1.0
+_COUNT_S = 5.0
 _SWEEP_S = 30.0
 _RENEW_S = 2.0
 _CALLS = 8
@@ -81,6 +82,7 @@ class Works:
 
     Attributes:
         listeners: are told of each job that has ended here.
+        watchers: are told now and then how many jobs there are, of all replicas; see `Book.counts`.
     """
 
     def __init__(
@@ -102,6 +104,7 @@ class Works:
         self._more = asyncio.Event()
         self._rng = random.Random()  # noqa: S311 (for pauses)
         self.listeners: list[Callable[[State], None]] = []
+        self.watchers: list[Callable[[Mapping[str, int]], None]] = []
 
     def wake(self) -> None:
         """There may be something to do."""
@@ -109,7 +112,7 @@ class Works:
 
     async def run(self) -> None:
         """Take jobs, send callbacks and strike out what is over, for ever."""
-        sweep_at = 0.0
+        sweep_at = count_at = 0.0
         while True:
             self._more.clear()
             try:
@@ -117,6 +120,11 @@ class Works:
                     pass
                 while len(self._calls) < _CALLS and await self._call():
                     pass
+                if time.monotonic() >= count_at:
+                    count_at = time.monotonic() + _COUNT_S
+                    counts = await self.book.counts()
+                    for watcher in self.watchers:
+                        watcher(counts)
                 if time.monotonic() >= sweep_at:
                     sweep_at = time.monotonic() + _SWEEP_S
                     await self._sweep()

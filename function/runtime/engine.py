@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
+from warmup.failures import WarmupError
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -12,8 +14,18 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-PROVIDERS = {"cuda": "CUDAExecutionProvider", "cpu": "CPUExecutionProvider"}
-"""ONNX Runtime's names for what a model can run on."""
+PROVIDERS = {
+    "tensorrt": "TensorRT",
+    "cuda": "CUDAExecutionProvider",
+    "cpu": "CPUExecutionProvider",
+}
+"""What executes a model on each backend, as `Engine.provider` and `/readyz` name it."""
+
+
+class NotOnDeviceError(WarmupError):
+    """A model cannot run on what was wanted, or must not run on what is left."""
+
+    exit_code = 69
 
 
 @dataclass(frozen=True, slots=True)

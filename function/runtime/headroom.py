@@ -7,25 +7,19 @@ tells when to go back: not before there is clearly more of it than at the failur
 
 from __future__ import annotations
 
-import os
-from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
 
 from function.runtime import memory
 from function.runtime.engine import PROVIDERS
+from warmup import gpu
+from warmup.failures import UnavailableError
+from warmup.gpu import Memory
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 _PAUSE_S = 60.0
 _MORE = 0.05  # of all memory: by how much more must be free than when it was too little
-
-
-class Memory(NamedTuple):
-    """Memory in bytes: what is free of how much."""
-
-    free: int
-    total: int
 
 
 class Comeback:
@@ -62,28 +56,7 @@ def _of_process() -> Memory | None:
 
 
 def _of_gpu() -> Memory | None:
-    nvml, handle = _gpu()
-    if nvml is None:
+    try:
+        return gpu.first().memory()
+    except UnavailableError:
         return None
-    try:
-        found = nvml.nvmlDeviceGetMemoryInfo(handle)
-    except nvml.NVMLError:
-        return None
-    return Memory(int(found.free), int(found.total))
-
-
-@cache
-def _gpu() -> tuple[Any, Any]:
-    """NVIDIA's management library and the GPU that CUDA counts as its first; None without them."""
-    try:
-        import pynvml
-    except ImportError:
-        return None, None
-    first = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")[0].strip() or "0"
-    try:
-        pynvml.nvmlInit()
-        if first.isdecimal():
-            return pynvml, pynvml.nvmlDeviceGetHandleByIndex(int(first))
-        return pynvml, pynvml.nvmlDeviceGetHandleByUUID(first)
-    except pynvml.NVMLError:
-        return None, None

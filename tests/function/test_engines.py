@@ -14,9 +14,9 @@ import pytest
 from function import assemble
 from function.engines import Supply
 from function.faces import models
-from function.faces.models import NotOnDeviceError
 from function.orders import SwapOrder, Upload
 from function.problems import Problem
+from function.runtime.engine import NotOnDeviceError
 from function.runtime.sanity import WrongResultError
 from function.runtime.slot import State
 from function.service import Service, sample
@@ -214,7 +214,9 @@ async def test_a_beat_is_one_swap_and_counts_as_work(make, opener):
 
 
 async def test_a_model_on_another_device_than_wanted_is_refused():
-    with pytest.raises(NotOnDeviceError, match="CPUExecutionProvider, not on CUDA"):
+    with pytest.raises(
+        NotOnDeviceError, match=r"does not run on CUDA.*EMBER_ALLOW_DEGRADED=true would"
+    ):
         models.open_engine(MODELS[0], backends=("cuda", "cpu"))
 
 
@@ -273,6 +275,7 @@ async def test_models_are_where_the_fetch_says_and_its_progress_is_told(make, op
         "state": "waiting",
         "provider": None,
         "variant": None,
+        "passed_over": [],
         "fetch": {"done": 4, "size": 10},
     }
     assert told["identity"]["fetch"] is None

@@ -121,6 +121,22 @@ def test_the_port_of_a_kubernetes_service_named_ember_is_no_setting():
     assert load({"EMBER_PORT": "tcp://10.96.0.7:80", "PORT": "9000"}).port == 9000
 
 
+@pytest.mark.parametrize(
+    ("more", "problem"),
+    [
+        ({"EMBER_BACKENDS": "cpu"}, "add tensorrt or cuda"),
+        ({"EMBER_BACKENDS": "cuda,cpu", "EMBER_ALLOW_DEGRADED": "1"}, "contradict each other"),
+    ],
+)
+def test_what_contradicts_a_required_gpu_is_refused(more, problem):
+    with pytest.raises(SettingsError, match=problem):
+        load({"EMBER_REQUIRE_GPU": "true", **more})
+
+
+def test_a_required_gpu_does_not_mind_a_cpu_that_will_not_be_used():
+    assert load({"EMBER_REQUIRE_GPU": "1", "EMBER_BACKENDS": "cuda,cpu"}).require_gpu
+
+
 def test_the_environment_is_read_nowhere_else():
     folder = Path(function.__file__).parent
     readers = {
@@ -130,14 +146,18 @@ def test_the_environment_is_read_nowhere_else():
     }
     passed_to_load = {
         "cli/config.py",
+        "cli/engines.py",
         "cli/faces.py",
+        "cli/jobs.py",
+        "cli/models.py",
+        "cli/prefetch.py",
         "cli/price.py",
         "cli/events.py",
         "cli/swap.py",
         "startup.py",
     }
     passed_to_a_process = {"cli/coldstart.py"}
-    of_others = {"logs.py", "runtime/backends/onnx.py", "runtime/headroom.py"}
+    of_others = {"logs.py", "runtime/backends/onnx.py", "runtime/device.py"}
     assert readers == passed_to_load | passed_to_a_process | of_others
 
 

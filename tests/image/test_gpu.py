@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 from tests.function.http.live import SOURCE, TARGET
@@ -40,10 +41,29 @@ def test_neither_cublas_nor_cudnn_is_in_it(podman, gpu):
     assert not re.search(r"libcublas|libcudnn|libcudart", found)
 
 
-def test_it_ends_at_once_and_names_the_backend_that_this_version_has_not(podman, gpu):
-    done = podman("run", "--rm", "--user=65532", *HARDENED, gpu, fine=False)
-    assert done.returncode == 78
-    assert "EMBER_BACKENDS is 'tensorrt'; allowed: one or more of cuda, cpu" in done.stderr
+def test_without_a_gpu_it_ends_and_says_what_is_missing(podman, gpu):
+    settings = ("-e", "EMBER_ALLOW_ANONYMOUS=true", "-e", "EMBER_WARMUP_RETRY_S=0")
+    quick = ("-e", "EMBER_DRAIN_GRACE_S=0")
+    done = podman("run", "--rm", "--user=65532", *HARDENED, *settings, *quick, gpu, fine=False)
+    assert done.returncode == 69
+    assert "no NVIDIA driver can be used" in done.stderr
+    assert "Segmentation fault" not in done.stderr
+
+
+def test_its_plans_are_those_that_its_runtime_can_run(podman, gpu):
+    words = ("--user=65532", *HARDENED, gpu, "config", "--json")
+    found = {
+        each: facts["value"]
+        for each, facts in json.loads(podman("run", "--rm", *words).stdout).items()
+    }
+    assert found["EMBER_BACKENDS"] == ["tensorrt"]
+    assert found["EMBER_PLAN_FLAGS"] == ["version-compatible"]
+
+
+def test_no_plan_is_built_where_nothing_builds(podman, gpu):
+    done = podman("run", "--rm", "--user=65532", *HARDENED, gpu, "engines", "build", fine=False)
+    assert done.returncode == 69
+    assert "tensorrt is not installed" in done.stderr
 
 
 def test_asked_to_it_serves_from_the_cpu(podman, gpu):

@@ -92,3 +92,52 @@ def test_pings_end_before_their_job_is_ended():
     assert longest < spec["activeDeadlineSeconds"]
     limit = rendered("overlays/dev").revision["responseStartTimeoutSeconds"]
     assert float(given["--timeout"]) >= limit, "a ping gives up before Knative does"
+
+
+WITH_JOB = """
+apiVersion: kustomize.config.k8s.io/v1beta1
+kind: Kustomization
+namespace: ember
+resources:
+  - ../dev
+components:
+  - ../../components/engine-build-job
+images:
+  - name: ember-engine-builder
+    newName: dev.local/ember
+    newTag: engine-builder
+configMapGenerator:
+  - name: ember-settings
+    behavior: merge
+    literals:
+      - EMBER_BACKENDS=tensorrt,cuda
+      - EMBER_PLANS=gs://my-models
+      - EMBER_PLAN_PRECISION=fp16
+"""
+
+
+@pytest.fixture
+def with_job(tmp_path):
+    shutil.copytree(KNATIVE, tmp_path, dirs_exist_ok=True)
+    folder = tmp_path / "overlays" / "gpu"
+    folder.mkdir()
+    (folder / "kustomization.yaml").write_text(WITH_JOB)
+    return Manifests(render(folder), rendered("base").flags)
+
+
+def test_with_the_job_that_builds_plans_there_is_nothing_to_complain_about(with_job):
+    assert [complaint for check in CHECKS for complaint in check(with_job)] == []
+
+
+def test_the_job_asks_for_the_plans_that_replicas_look_for(with_job):
+    (job,) = with_job.of("Job")
+    (container,) = job["spec"]["template"]["spec"]["containers"]
+    assert with_job.environment(container) == with_job.environment(with_job.main)
+    assert container["resources"]["limits"]["nvidia.com/gpu"] == "1"
+
+
+def test_the_job_is_ended_when_all_that_it_may_take_is_over(with_job):
+    (job,) = with_job.of("Job")
+    (container,) = job["spec"]["template"]["spec"]["containers"]
+    given = dict(word.split("=") for word in container["args"] if "=" in word)
+    assert 9 * float(given["--time-limit"]) < job["spec"]["activeDeadlineSeconds"]

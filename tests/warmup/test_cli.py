@@ -9,6 +9,8 @@ import signal
 import subprocess
 import sys
 import threading
+from dataclasses import replace
+from hashlib import sha256
 from importlib.resources import files
 from pathlib import Path
 
@@ -16,7 +18,11 @@ import pytest
 
 from function.exits import Exit
 from tests.warmup.conftest import content_of, file_of
+from tests.warmup.test_plan import KEY
 from warmup import failures
+from warmup.plans import Plans, described
+from warmup.settings import WarmupSettings
+from warmup.store import Store
 
 MODELS = Path(str(files("function"))) / "models"
 CONTENT = content_of(300_000)
@@ -284,6 +290,21 @@ class TestListAndClean:
         assert [one.name for one in stored.iterdir()] != [other]
         assert len(list(stored.iterdir())) == 1
         assert ember("models", "gc", path).stdout == ""
+
+    def test_plans_stay_as_long_as_their_models(self, ember, two, tmp_path):
+        path, other = two
+        store = Store(tmp_path / "store")
+        plans = Plans(store, WarmupSettings())
+        for model in (other, sha256(CONTENT).hexdigest()):
+            content = content_of(50_000, len(model) + ord(model[0]))
+            key = replace(KEY, model=model)
+            plans.keep(described(key, content, built_by="11.4", seconds=1), content)
+        assert ember("models", "ls", path).stdout.count("a plan") == 2
+        assert ember("models", "gc", path).returncode == 0
+        (kept,) = plans.entries()
+        assert kept.key.model == sha256(CONTENT).hexdigest()
+        assert store.path(kept.sha256).exists()
+        assert len(list((tmp_path / "store" / "sha256").iterdir())) == 2
 
     def test_what_is_in_use_stays(self, ember, two, tmp_path):
         from warmup import lock

@@ -286,3 +286,43 @@ async def test_very_many_steps_are_not_all_kept(thing):
         await replica.warm(force=True)
     assert len(replica.steps) == 100
     assert replica.steps[-1].phase is Phase.READY
+
+
+class FinalError(Exception):
+    final = True
+
+
+async def test_what_only_a_new_process_can_mend_is_not_tried_again(thing):
+    thing.failures["warm"] = [FinalError("the GPU is lost")]
+    replica = Replica(thing, LATER)
+    replica.start()
+    await until(lambda: replica.phase is Phase.FAILED)
+    assert replica.next_try_s is None
+    assert "FinalError" in replica.last_error
+
+
+async def test_nor_is_a_heartbeat_that_finds_it(thing):
+    replica = Replica(thing, LATER)
+    await ready(replica)
+    replica.repair(FinalError("the GPU is lost"))
+    assert replica.phase is Phase.FAILED
+    assert thing.done == ["load", "warm"]
+
+
+async def test_one_that_fails_for_good_while_it_loads_gives_that_up(thing):
+    replica = Replica(thing, LATER)
+    thing.go.clear()
+    replica.start()
+    await until(lambda: thing.done == ["load"])
+    replica.fail(FinalError("the GPU is lost"))
+    thing.go.set()
+    await asyncio.sleep(0.01)
+    assert (replica.phase, thing.done) == (Phase.FAILED, ["load"])
+
+
+async def test_one_that_drains_does_not_fail_any_more(thing):
+    replica = Replica(thing, LATER)
+    await ready(replica)
+    replica.drain()
+    replica.fail(FinalError("the GPU is lost"))
+    assert replica.phase is Phase.DRAINING

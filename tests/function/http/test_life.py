@@ -293,7 +293,8 @@ def test_a_replica_on_another_device_than_wanted_is_not_ready():
         eventually(lambda: server.get("/readyz").json["last_error"])
         answer = server.get("/readyz")
         assert answer.status == 503
-        assert "CPUExecutionProvider, not on CUDAExecutionProvider" in answer.json["last_error"]
+        assert "does not run on CUDAExecutionProvider" in answer.json["last_error"]
+        assert "EMBER_ALLOW_DEGRADED" in answer.json["last_error"]
 
 
 def test_where_that_is_allowed_it_is_ready_and_says_so_everywhere():
@@ -302,9 +303,50 @@ def test_where_that_is_allowed_it_is_ready_and_says_so_everywhere():
         told = server.get("/readyz").json
         assert sorted(told["degraded"]) == list(ROLES)
         assert {m["provider"] for m in told["models"].values()} == {"CPUExecutionProvider"}
+        (passed,) = told["models"]["detect"]["passed_over"]
+        assert passed["backend"] == "cuda"
+        assert "does not run on CUDAExecutionProvider" in passed["reason"]
+        assert value(server, "ember_backend_failures_total", role="detect", backend="cuda") == 1
         answer = server.form("/v1/faces", ("image", COLLINS))
         assert sorted(answer.headers["Ember-Degraded"].split(", ")) == list(ROLES)
         assert value(server, "ember_degraded", role="detect") == 1
+
+
+class OnGpu(Opener):
+    """Says of its engines that they run on a GPU."""
+
+    def __call__(self, model, **options):
+        engine = super().__call__(model)
+        engine.provider = "CUDAExecutionProvider"
+        return engine
+
+
+def lose():
+    raise RuntimeError("CUDA failure 700: an illegal memory access was encountered ; GPU=0")
+
+
+def test_a_replica_that_loses_its_gpu_fails_for_good_and_uses_it_no_more():
+    opener = OnGpu()
+    with started(opener, backends=("cuda",), retry_s=60) as server:
+        eventually(is_ready(server))
+        ran = []
+        opener.at_run = {"detect": lose, "identity": lambda: ran.append(1)}
+        answer = server.form("/v1/swap", SOURCE, TARGET)
+        assert (answer.status, answer.json["code"]) == (503, "not_ready")
+        eventually(lambda: server.get("/readyz").json["phase"] == "failed")
+        assert "illegal memory access" in server.get("/readyz").json["last_error"]
+        opener.at_run.pop("detect")
+        ran.clear()
+        assert server.form("/v1/swap", SOURCE, TARGET).status == 503
+        assert ran == []
+
+
+def test_a_gpu_that_is_lost_while_it_warms_is_not_tried_again():
+    opener = OnGpu()
+    opener.at_run = {"identity": lose}
+    with started(opener, backends=("cuda",), retry_s=60) as server:
+        eventually(lambda: server.get("/readyz").json["phase"] == "failed")
+        assert opener.opened["identity"] == 1
 
 
 def test_a_replica_on_what_was_wanted_carries_no_such_header(live):
@@ -435,6 +477,6 @@ def test_a_process_is_ready_on_a_variant_while_the_full_model_is_still_on_its_wa
             assert ready["models"]["detect"]["variant"] is None
             go.set()
             eventually(lambda: ask(server).json["models"]["identity"]["variant"] is None)
-            eventually(lambda: "the full models serve" in server.log.read_text())
+            eventually(lambda: "the upgrade serves" in server.log.read_text())
             assert ask(server).status == 200
             assert phases(server).count("ready") == 1

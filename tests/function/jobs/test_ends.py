@@ -300,6 +300,7 @@ def test_what_became_of_jobs_is_counted(live):
     finished(live, name)
     lines = live.get("/metrics").body.decode().splitlines()
     assert any(line.startswith('ember_jobs_total{state="failed"}') for line in lines)
+    assert any(line.startswith('ember_jobs_open{state="queued"} ') for line in lines)
 
 
 def test_a_receipt_gives_back_granted_tokens_first():

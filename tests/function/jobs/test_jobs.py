@@ -8,6 +8,7 @@ import json
 import re
 
 import numpy as np
+import pytest
 
 from function.http.app import WORKS
 from tests.function.http.live import COLLINS, HOPPER, NOBODY, SOURCE, TARGET
@@ -107,6 +108,11 @@ class TestASwapThatNobodyWaitsFor:
         photo = f"data:image/jpeg;base64,{base64.b64encode(COLLINS).decode()}"
         answer = live.json("/v1/swap", {"source": photo, "target": photo}, Prefer="respond-async")
         assert finished(live, answer.json["id"])["state"] == "succeeded"
+
+    @pytest.mark.parametrize("uri", ["\ud800", "data:,\udce5", "file://[a/b", "gs://[a/b"])
+    def test_may_name_nothing_that_is_no_uri(self, live, uri):
+        answer = live.json("/v1/swap", {"source": uri, "target": uri}, Prefer="respond-async")
+        assert answer.status == 422, answer.body
 
     def test_is_one_only_for_who_prefers_that(self, live):
         for wish in ("wait=5", "handling=lenient", "respond-asynchronous"):

@@ -8,6 +8,7 @@ import pytest
 
 from function.runtime import headroom
 from function.runtime.headroom import Comeback, Memory, reader
+from tests.warmup.nvml import Card
 
 GB = 10**9
 
@@ -60,26 +61,19 @@ def test_on_the_cpu_it_is_the_containers(monkeypatch):
     assert read() == Memory(0, 8 * GB)
 
 
-@pytest.fixture
-def anew():
-    headroom._gpu.cache_clear()
-    yield
-    headroom._gpu.cache_clear()
-
-
-@pytest.mark.usefixtures("anew")
-def test_without_nvidias_library_nobody_knows(monkeypatch):
+def test_without_nvidias_library_nobody_knows(cards, monkeypatch):
+    cards()
     monkeypatch.setitem(sys.modules, "pynvml", None)
     assert reader("CUDAExecutionProvider")() is None
 
 
-@pytest.mark.usefixtures("anew")
+def test_on_a_gpu_it_is_that_of_the_first(cards):
+    cards(Card(0, free=3), Card(1))
+    assert reader("TensorRT")() == Memory(3 * GB, 80 * GB)
+
+
+@pytest.mark.gpu
+@pytest.mark.usefixtures("gpu")
 def test_with_a_gpu_it_is_the_gpus():
-    pynvml = pytest.importorskip("pynvml", reason="needs nvidia-ml-py, of the extra `gpu`")
-    try:
-        pynvml.nvmlInit()
-    except pynvml.NVMLError as error:
-        assert reader("CUDAExecutionProvider")() is None
-        pytest.skip(f"needs an NVIDIA GPU: {error}")
     found = reader("CUDAExecutionProvider")()
     assert 0 < found.free <= found.total

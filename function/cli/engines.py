@@ -1,0 +1,358 @@
+"""`ember engines`: makes, lists and checks TensorRT plans."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import os
+import sys
+import threading
+from contextlib import contextmanager, nullcontext
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+import function
+from function import assemble
+from function.faces import models
+from function.settings import load
+from warmup import gpu, manifest, plan
+from warmup.build import BuildError, check_rtx
+from warmup.engines import Order, build
+from warmup.failures import DamagedError, ManifestError, WarmupError
+from warmup.plans import Plans
+from warmup.prefetch import open_store, prefetch
+from warmup.tensorrt import FULL, RTX, library
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from function.runtime.engine import Engine
+    from function.runtime.proof import Proof
+    from function.settings import Settings
+    from warmup.build import Tell
+    from warmup.manifest import Model
+    from warmup.plan import PlanKey
+    from warmup.precision import Feed
+    from warmup.tensorrt import Library
+
+_FILE = click.argument("file", required=False, type=click.Path(path_type=Path))
+_MOST_FED = 512
+_MOST_COMPARED = 8
+_IMAGES = {".jpg", ".jpeg", ".png", ".webp"}
+
+
+@click.group()
+def engines() -> None:
+    """Make, list and check TensorRT plans.
+
+    FILE is a models.toml; without it EMBER_MANIFEST counts, or else the embedded set. What plans
+    are like say EMBER_PLAN_PRECISION, EMBER_PLAN_FLAGS, EMBER_PLAN_LEVEL and EMBER_PLAN_WORKSPACE:
+    the same settings have to be those of the server.
+    """
+
+
+@engines.command("build")
+@_FILE
+@click.option("--role", "roles", multiple=True, help="Only this model; may be repeated.")
+@click.option(
+    "--target",
+    metavar="8.9",
+    help="With TensorRT-RTX, for all GPUs of this compute capability; needs no GPU.",
+)
+@click.option(
+    "--calibrate",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="For int8: a folder of photos with faces, like those that will come.",
+)
+@click.option("--time-limit", default=3600.0, show_default=True, help="Seconds for each plan.")
+@click.option("--anew", is_flag=True, help="Build also what is there already.")
+@click.option("--slower", is_flag=True, help="Keep a plan that is slower than ONNX Runtime.")
+def build_them(
+    *,
+    file: Path | None,
+    roles: tuple[str, ...],
+    target: str | None,
+    calibrate: Path | None,
+    time_limit: float,
+    anew: bool,
+    slower: bool,
+) -> None:
+    """Build the plans of a manifest for the GPU here, check them, and share them.
+
+    What another machine has shared is fetched instead. A plan that gives something else than its
+    model, or is slower than ONNX Runtime on the same GPU, is not kept. Shared they are in
+    EMBER_PLANS, if that is set. Exit codes: 65 a plan could not be built or is wrong, 69 there is
+    no GPU or nothing that builds, 78 what cannot be done at all.
+    """
+    from function.runtime.sanity import WrongResultError
+
+    settings = load(os.environ)
+    tool = _builder(target)
+    if tool.name == RTX:
+        check_rtx(target, plan.recipe(settings))
+    facts = None if target else _gpu()
+    recipe = plan.recipe(settings)
+    plans = Plans(open_store(settings), settings)
+    chosen = _chosen(file, settings, roles)
+    photos = _photos(calibrate) if calibrate else _samples()
+    fed = _inputs(settings, file, photos)
+    failed: list[str] = []
+    with prefetch(chosen, settings) as ready:
+        for model in ready.models:
+            key = models.plan_key(model, recipe, tool, facts)
+            order = Order(
+                name=model.role,
+                graph=model.path,
+                key=replace(key, sm=target) if target else key,
+                recipe=recipe,
+                target=target,
+                feeds=partial(_feeds, model, fed.get(model.role, ())) if calibrate else None,
+                images=_digest(calibrate) if calibrate else "",
+                limit_s=time_limit,
+                slower=slower,
+            )
+            try:
+                with _telling(model.role) as tell:
+                    proof = _proof(model, settings, fed)
+                    made = build(order, plans, tool, proof, tell=tell, anew=anew)
+            except (BuildError, WrongResultError) as error:
+                failed.append(model.role)
+                click.echo(f"{model.role:12} failed: {error}", err=True)
+                continue
+            where = plans.publish(made.key) if settings.plans else "in the store"
+            click.echo(f"{model.role:12} {_line(made)}  {where}")
+    if failed:
+        raise DamagedError(f"there is no plan for {', '.join(failed)}")
+
+
+@engines.command()
+@click.option("--json", "as_json", is_flag=True, help="Write JSON.")
+def ls(*, as_json: bool) -> None:
+    """List the plans of the store."""
+    settings = load(os.environ)
+    plans = Plans(open_store(settings), settings)
+    for each in plans.entries():
+        here = "whole" if _whole(plans, each.key) else "no file"
+        if as_json:
+            click.echo(json.dumps({**json.loads(each.text()), "state": here}))
+        else:
+            click.echo(f"{each.key.digest[:12]}  {here:8} {_line(each)}")
+
+
+@engines.command()
+@_FILE
+@click.option("--role", "roles", multiple=True, help="Only this model; may be repeated.")
+def check(*, file: Path | None, roles: tuple[str, ...]) -> None:
+    """See that each model has a plan for the GPU here that is right.
+
+    Exit codes: 65 one is missing or wrong, 69 there is no GPU or nothing that runs plans.
+    """
+    settings = load(os.environ)
+    from function.plans import needed
+
+    plans = Plans(open_store(settings), settings)
+    _gpu()
+    bad, fed = 0, _inputs(settings, file, _samples())
+    with prefetch(_chosen(file, settings, roles), settings) as ready:
+        of_role = {model.role: model for model in ready.models}
+        for role, keys in needed(ready.models, settings):
+            found = next(filter(None, map(plans.find, keys)), None)
+            if found is None:
+                bad += 1
+                click.echo(f"missing  {role}: {keys[0].digest}", err=True)
+                continue
+            sidecar, held = found
+            try:
+                assert held.file.path is not None  # noqa: S101 (what is held lies somewhere)
+                speedup = _proof(of_role[role], settings, fed).plan(held.file.path, sidecar)
+            except WarmupError as error:
+                bad += 1
+                click.echo(f"bad      {role}: {error}", err=True)
+            else:
+                click.echo(f"ok       {role}: {speedup or 0:.2f} × ONNX Runtime")
+            finally:
+                held.close()
+    if bad:
+        raise DamagedError(f"{bad} plans cannot be used; `ember engines build` makes them")
+
+
+def _builder(target: str | None) -> Library:
+    """What builds: TensorRT for the GPU here, TensorRT-RTX ahead of time or where that is all."""
+    if target:
+        return library(RTX)
+    try:
+        return library(FULL)
+    except WarmupError:
+        try:
+            return library(RTX)
+        except WarmupError:
+            pass
+        raise
+
+
+def _gpu() -> gpu.Gpu:
+    """The GPU here, when its driver works; a library of NVIDIA's would end the process without."""
+    from function.runtime import device
+
+    device.check(0)
+    return gpu.first()
+
+
+def _chosen(file: Path | None, settings: Settings, roles: tuple[str, ...]) -> Sequence[Model]:
+    found = manifest.read(file or settings.manifest or assemble.embedded())
+    known = [model.role for model in found]
+    if unknown := [role for role in roles if role not in known]:
+        raise ManifestError(f"there is no model for {', '.join(unknown)}; there are: {known}")
+    wanted = [model for model in found if model.role in roles or not roles]
+    return [replace(model, variants=()) for model in wanted]
+
+
+def _proof(
+    model: Model,
+    settings: Settings,
+    fed: dict[str, list[tuple[NDArray[np.float32], ...]]],
+) -> Proof:
+    from function.runtime.proof import Proof
+
+    return Proof(
+        name=model.role,
+        path=model.path,
+        shapes=models.shapes(model),
+        items=fed.get(model.role, [])[:_MOST_COMPARED],
+        precision=settings.plan_precision,
+        ports=models.ports(model),
+        golden=model.golden,
+    )
+
+
+def _whole(plans: Plans, key: PlanKey) -> bool:
+    found = plans.find(key)
+    if found:
+        found[1].close()
+    return found is not None
+
+
+def _line(sidecar: plan.Sidecar) -> str:
+    key = sidecar.key
+    where = key.gpu if key.gpu != plan.ANY else f"compute capability {key.sm}"
+    speed = f"{sidecar.speedup:.2f} × ONNX Runtime" if sidecar.speedup else "not measured: no GPU"
+    return (
+        f"{key.precision}  {where}  {sidecar.size / 1e6:,.1f} MB  {sidecar.seconds:.0f} s  {speed}"
+    )
+
+
+@contextmanager
+def _telling(name: str) -> Iterator[Tell]:
+    """A bar on a terminal, else a line of JSON for each phase."""
+    if sys.stderr.isatty():
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+        columns = (TextColumn("{task.description:<44}"), BarColumn(), TimeElapsedColumn())
+        with Progress(*columns, console=Console(stderr=True)) as bars:
+            task = bars.add_task(name, total=1.0)
+            yield lambda phase, part: bars.update(
+                task, description=f"{name}: {phase}", completed=part
+            )
+        return
+    lock, seen = threading.Lock(), set()
+
+    def tell(phase: str, _: float) -> None:
+        with lock:
+            if phase not in seen:
+                seen.add(phase)
+                click.echo(json.dumps({"name": name, "phase": phase}), err=True)
+
+    with nullcontext():
+        yield tell
+
+
+def _inputs(
+    settings: Settings, file: Path | None, photos: Sequence[Path]
+) -> dict[str, list[tuple[NDArray[np.float32], ...]]]:
+    """What each model is fed while photos are swapped with themselves on the CPU, item by item."""
+    fed: dict[str, list[tuple[NDArray[np.float32], ...]]] = {}
+    asyncio.run(_swap_all(settings, file, photos, fed))
+    return fed
+
+
+async def _swap_all(
+    settings: Settings,
+    file: Path | None,
+    photos: Sequence[Path],
+    fed: dict[str, list[tuple[NDArray[np.float32], ...]]],
+) -> None:
+    from function.orders import SwapOrder, Upload
+    from function.problems import Problem
+    from function.trace import Trace
+
+    def opened(model: Model, **options: Any) -> Engine:
+        return _Recorded(models.open_engine(model, **options), fed.setdefault(model.role, []))
+
+    changed = replace(settings, manifest=file or settings.manifest, backends=("cpu",), variant=None)
+    service = assemble.service(changed, open_engine=opened)
+    try:
+        await service.fetch()
+        await service.load()
+        for photo in photos:
+            content = photo.read_bytes()
+            order = SwapOrder((Upload(content, "source"),), Upload(content, "target"))
+            try:
+                await service.swap(order, Trace())
+            except Problem as problem:  # no face, no photo: the next may have one
+                click.echo(f"{photo.name}: {problem.detail}", err=True)
+    finally:
+        service.close()
+
+
+class _Recorded:
+    """An engine that notes what each item was."""
+
+    def __init__(self, engine: Engine, fed: list[tuple[NDArray[np.float32], ...]]) -> None:
+        self._engine, self._fed = engine, fed
+
+    @property
+    def provider(self) -> str:
+        return self._engine.provider
+
+    @property
+    def items(self) -> int | None:
+        return self._engine.items
+
+    def run(self, *inputs: NDArray[np.float32]) -> list[NDArray[np.float32]]:
+        for row in range(len(inputs[0])):
+            if len(self._fed) < _MOST_FED:
+                self._fed.append(tuple(each[row : row + 1].copy() for each in inputs))
+        return self._engine.run(*inputs)
+
+
+def _feeds(model: Model, fed: Sequence[tuple[NDArray[np.float32], ...]]) -> Iterator[Feed]:
+    """The same as the graph gets it; of one shape, the usual one, as it is compared by place."""
+    from function.runtime.backends.onnx import OnnxEngine
+    from function.runtime.proof import alike
+
+    engine = OnnxEngine(model.path, ports=models.ports(model))
+    yield from (engine.feed(*inputs) for inputs in alike(fed))
+
+
+def _samples() -> list[Path]:
+    """The photos that ship with Ember."""
+    return _photos(Path(function.__file__).parent / "samples")
+
+
+def _photos(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.rglob("*") if path.suffix.lower() in _IMAGES)
+
+
+def _digest(folder: Path) -> str:
+    """What the photos of a folder are, whatever they are called."""
+    digests = [hashlib.sha256(path.read_bytes()).digest() for path in _photos(folder)]
+    return hashlib.sha256(b"".join(sorted(digests))).hexdigest()

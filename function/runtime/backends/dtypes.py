@@ -1,0 +1,56 @@
+"""Types of numbers at the seam: float32 outside, whatever the graph wants inside."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from numpy.typing import DTypeLike, NDArray
+
+_OF_ONNX = {
+    "float": np.float32,
+    "float16": np.float16,
+    "double": np.float64,
+    "uint8": np.uint8,
+    "int8": np.int8,
+    "int32": np.int32,
+    "int64": np.int64,
+    "bool": np.bool_,
+}
+
+
+def of_onnx(name: str, what: str) -> np.dtype[np.generic]:
+    """The type that ONNX Runtime calls e.g. "tensor(float16)".
+
+    Args:
+        name: ONNX Runtime's.
+        what: whose it is, for the message.
+
+    Raises:
+        ValueError: there are no arrays of that type.
+    """
+    found = _OF_ONNX.get(name.removeprefix("tensor(").removesuffix(")"))
+    if found is None:
+        raise ValueError(f"{what} is a {name}, which is not supported")
+    return np.dtype(found)
+
+
+def inward(array: NDArray[np.float32], dtype: DTypeLike) -> NDArray[np.generic]:
+    """An input as the graph wants it, contiguous; the same array where it is that already.
+
+    Whole numbers are rounded to, and kept within, what the type can hold.
+    """
+    wanted = np.dtype(dtype)
+    if wanted.kind in "iu":
+        limits = np.iinfo(wanted)
+        array = np.clip(np.rint(array), limits.min, limits.max)
+    return np.ascontiguousarray(array, wanted)
+
+
+def outward(arrays: Iterable[NDArray[np.generic]]) -> list[NDArray[np.float32]]:
+    """Outputs as everyone else wants them; the same arrays where they are float32 already."""
+    return [array.astype(np.float32, copy=False) for array in arrays]

@@ -1,0 +1,87 @@
+"""From the most wanted backend to the least: the first that really runs a model has it."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from function.runtime.engine import NotOnDeviceError
+from warmup.failures import told
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from function.runtime.engine import Engine
+
+log = logging.getLogger("ember.backends")
+
+_CPU_ALLOWED = "EMBER_ALLOW_DEGRADED=true would let it run on the CPU"
+
+
+@dataclass(frozen=True, slots=True)
+class Passed:
+    """A backend that does not run a model.
+
+    Attributes:
+        role: of the model.
+        backend: its name in `EMBER_BACKENDS`.
+        reason: why, fit to be published.
+        may_come: whether it may run it later, as only a plan is missing.
+    """
+
+    role: str
+    backend: str
+    reason: str
+    may_come: bool = False
+
+
+def allowed(
+    backends: Sequence[str], *, allow_degraded: bool, require_gpu: bool = False
+) -> tuple[str, ...]:
+    """The backends that may serve, best first.
+
+    From one GPU backend to the next a model may always go. From a GPU to the CPU it may go only
+    where degraded service is allowed, and never where a GPU is required.
+    """
+    cpu_may = not require_gpu and (allow_degraded or backends[0] == "cpu")
+    return tuple(each for each in backends if each != "cpu" or cpu_may)
+
+
+def climb(
+    role: str,
+    backends: Sequence[str],
+    open_on: Callable[[str], Engine],
+    *,
+    left_out: bool = False,
+    passed: Callable[[Passed], None] = lambda _: None,
+) -> Engine:
+    """The model on the first backend on which it opens.
+
+    Args:
+        role: of the model.
+        backends: those that may serve; see `allowed`.
+        open_on: opens it on one, and sees that it runs there; raises when it does not.
+        left_out: whether the operator named the CPU too, without allowing it.
+        passed: is told of each backend that failed.
+
+    Raises:
+        NotOnDeviceError: it opens on none; says why on each.
+        Exception: what opening has raised, where there was only one to choose from.
+    """
+    reasons = []
+    for backend in backends:
+        try:
+            return open_on(backend)
+        except Exception as error:
+            if backend == "cpu":
+                raise
+            fall = Passed(role, backend, told(error), getattr(error, "may_come", False))
+            facts = {"role": role, "backend": backend, "reason": str(error)}
+            log.warning("a backend is passed over", extra=facts)
+            passed(fall)
+            reasons.append(f"{backend}: {fall.reason}")
+    raise NotOnDeviceError(
+        f"{role} runs on none of its backends: {'; '.join(reasons)}"
+        + (f"; {_CPU_ALLOWED}" if left_out else "")
+    )
