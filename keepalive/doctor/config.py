@@ -72,8 +72,11 @@ def read(documents: Iterable[Mapping[str, Any]]) -> Config:
     for document in documents:
         metadata = document.get("metadata")
         name = metadata.get("name") if isinstance(metadata, dict) else None
-        if document.get("kind") == "ConfigMap" and name in data:
-            data[name] = document.get("data") or {}
+        if document.get("kind") != "ConfigMap" or name not in NAMES:
+            continue
+        if not isinstance(given := document.get("data") or {}, dict):
+            raise ValueError(f"{name}: data must be a mapping")  # noqa: TRY004
+        data[name] = given
     scaler, defaults = data["config-autoscaler"], data["config-defaults"]
     return Config(
         features={key: str(value) for key, value in data["config-features"].items()},
@@ -88,7 +91,7 @@ def read(documents: Iterable[Mapping[str, Any]]) -> Config:
 def _count(data: Mapping[str, str], key: str, default: int) -> int:
     try:
         return int(data.get(key, default))
-    except ValueError:
+    except (TypeError, ValueError):
         raise ValueError(f"{key}: {data[key]!r} is no whole number") from None
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from keepalive.doctor import webhook
 from keepalive.doctor.config import NAMESPACE
+from keepalive.doctor.fields import misshapen
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -89,8 +90,5 @@ def _finding(service: dict[str, Any], config: Config) -> Finding:
     told = webhook.complaints(service, config)
     metadata = service.get("metadata")
     name = metadata.get("name", "?") if isinstance(metadata, dict) else "?"
-    try:
-        needs = tuple(dict.fromkeys(need for _, need in webhook.needs(service)))
-    except AttributeError:  # its shape is wrong, which `told` says
-        needs = ()
-    return Finding(f"Service {name}", tuple(told), needs)
+    needs = () if any(misshapen(service)) else webhook.needs(service)
+    return Finding(f"Service {name}", tuple(told), tuple(dict.fromkeys(need for _, need in needs)))

@@ -14,9 +14,12 @@ ANY = None
 """In the tree: whatever is below is not looked at."""
 MAPPING: dict[str, Any] = {"*": ANY}
 """In the tree: names that anybody may choose."""
+VALUE = "value"
+"""In the tree: text, a number or a switch."""
 
 _METADATA = {
-    **dict.fromkeys(("name", "namespace", "generateName", "uid", "resourceVersion"), ANY),
+    **dict.fromkeys(("name", "namespace", "generateName"), VALUE),
+    **dict.fromkeys(("uid", "resourceVersion"), ANY),
     **dict.fromkeys(("generation", "creationTimestamp", "finalizers", "ownerReferences"), ANY),
     **dict.fromkeys(("managedFields", "deletionTimestamp", "deletionGracePeriodSeconds"), ANY),
     **dict.fromkeys(("annotations", "labels"), MAPPING),
@@ -38,14 +41,15 @@ _SECURITY = {
     "seccompProfile": dict.fromkeys(("type", "localhostProfile")),
 }
 _CONTAINER = {
-    **dict.fromkeys(("name", "image", "imagePullPolicy", "command", "args", "workingDir"), ANY),
+    **dict.fromkeys(("name", "image", "imagePullPolicy", "workingDir"), VALUE),
+    **dict.fromkeys(("command", "args"), ANY),
     **dict.fromkeys(("terminationMessagePath", "terminationMessagePolicy"), ANY),
     **dict.fromkeys(("stdin", "stdinOnce", "tty", "lifecycle", "restartPolicy"), ANY),
-    "ports": [dict.fromkeys(("name", "containerPort", "protocol", "hostPort", "hostIP"))],
+    "ports": [dict.fromkeys(("name", "containerPort", "protocol", "hostPort", "hostIP"), VALUE)],
     "env": [
         {
-            "name": ANY,
-            "value": ANY,
+            "name": VALUE,
+            "value": VALUE,
             "valueFrom": {
                 "configMapKeyRef": dict.fromkeys(("name", "key", "optional")),
                 "secretKeyRef": dict.fromkeys(("name", "key", "optional")),
@@ -64,7 +68,7 @@ _CONTAINER = {
     "resources": dict.fromkeys(("requests", "limits", "claims")),
     "volumeMounts": [
         {
-            **dict.fromkeys(("name", "mountPath", "readOnly", "subPath", "subPathExpr"), ANY),
+            **dict.fromkeys(("name", "mountPath", "readOnly", "subPath", "subPathExpr"), VALUE),
             **dict.fromkeys(("mountPropagation", "recursiveReadOnly"), ANY),
         }
     ],
@@ -75,7 +79,7 @@ _CONTAINER = {
     "securityContext": _SECURITY,
 }
 _VOLUME = {
-    "name": ANY,
+    "name": VALUE,
     "emptyDir": dict.fromkeys(("medium", "sizeLimit")),
     "hostPath": dict.fromkeys(("path", "type")),
     "persistentVolumeClaim": dict.fromkeys(("claimName", "readOnly")),
@@ -107,8 +111,9 @@ SERVICE: dict[str, Any] = {
         "template": {"metadata": _METADATA, "spec": _REVISION},
         "traffic": [
             {
-                **dict.fromkeys(("tag", "revisionName", "configurationName"), ANY),
-                **dict.fromkeys(("latestRevision", "percent", "url", "appendHeaders"), ANY),
+                **dict.fromkeys(("tag", "revisionName", "configurationName"), VALUE),
+                **dict.fromkeys(("latestRevision", "percent", "url"), VALUE),
+                "appendHeaders": ANY,
             }
         ],
     },
@@ -126,8 +131,12 @@ WHOLE_NUMBERS = (
 
 
 def misshapen(given: Any, known: Any = SERVICE, at: str = "") -> Iterator[str]:
-    """What is not a mapping or a list where it must be one, in words."""
+    """What is not a mapping, a list or a single value where it must be one, in words."""
     if known is ANY:
+        return
+    if known is VALUE:
+        if isinstance(given, dict | list):
+            yield f"{at} must be a single value"
         return
     kind = "list" if isinstance(known, list) else "mapping"
     if not isinstance(given, list if kind == "list" else dict):
@@ -137,13 +146,15 @@ def misshapen(given: Any, known: Any = SERVICE, at: str = "") -> Iterator[str]:
             yield from misshapen(one, known[0], f"{at}[{index}]")
     else:
         for key, value in given.items():
-            if value is not None and key in known:
+            if not isinstance(key, str):
+                yield f"{at or 'the document'}: the name {key!r} must be a string; put it in quotes"
+            elif value is not None and key in known:
                 yield from misshapen(value, known[key], f"{at}.{key}".lstrip("."))
 
 
 def unknown(given: Any, known: Any = SERVICE, at: str = "") -> Iterator[str]:
     """The paths of fields that do not exist, in something that is not misshapen."""
-    if known in (ANY, MAPPING) or given is None:
+    if known in (ANY, MAPPING, VALUE) or given is None:
         return
     if isinstance(given, list):
         for index, one in enumerate(given):

@@ -67,12 +67,22 @@ def parsed(text: str, name: str) -> list[dict[str, Any]]:
         raise Unreadable("it needs PyYAML: pip install 'ember-function[k8s]'") from None
     try:
         found = [one for one in yaml.safe_load_all(text) if one is not None]
-    except yaml.YAMLError as error:
+    except RecursionError:
+        raise Unreadable(f"{name}: is nested too deeply") from None
+    except (yaml.YAMLError, ValueError) as error:  # the latter for a day that does not exist
         raise Unreadable(f"{name}: is no YAML: {' '.join(str(error).split())}") from None
-    if not all(isinstance(one, dict) for one in found):
+    objects = [one for some in found for one in _listed(some)]
+    if not all(isinstance(one, dict) for one in objects):
         raise Unreadable(f"{name}: there is something else than an object of Kubernetes in it")
-    lists = [one["items"] if one.get("kind") == "List" else [one] for one in found]
-    return [one for some in lists for one in some]
+    return objects
+
+
+def _listed(found: Any) -> list[Any]:
+    """The items of a List; else the one that it is."""
+    if not isinstance(found, dict) or found.get("kind") != "List":
+        return [found]
+    items = found.get("items") or []
+    return items if isinstance(items, list) else [items]
 
 
 def _ran(*words: str) -> str:
@@ -82,6 +92,8 @@ def _ran(*words: str) -> str:
         )
     except FileNotFoundError:
         raise Unreadable(f"there is no {words[0]}; install it, or name files instead") from None
+    except OSError as error:
+        raise Unreadable(f"{words[0]} cannot be run: {error.strerror}") from None
     except subprocess.TimeoutExpired:
         raise Unreadable(f"{words[0]} did not answer within {_PATIENCE_S} s") from None
     if done.returncode:

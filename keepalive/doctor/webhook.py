@@ -138,7 +138,7 @@ def names(service: Thing, _: Config) -> Iterator[str]:
     if own and not str(own).startswith(f"{name}-"):
         yield f"the revision's name {own!r} must begin with {name}-"
     traffic = _get(service, "spec").get("traffic") or []
-    if traffic and sum(one.get("percent") or 0 for one in traffic) != 100:
+    if traffic and sum(_number(one, "percent", 0) for one in traffic) != 100:
         yield "the percentages of traffic do not add up to 100"
     for one in traffic:
         if bool(one.get("revisionName")) == bool(one.get("latestRevision")):
@@ -175,7 +175,7 @@ def scale(service: Thing, config: Config) -> Iterator[str]:
         yield "activation-scale is below min-scale"
     if config.most_scale and not 0 < most <= config.most_scale:
         yield f"max-scale must be from 1 to {config.most_scale}, the max-scale-limit of the cluster"
-    metric = given.get("autoscaling.knative.dev/metric")
+    metric = str(given.get("autoscaling.knative.dev/metric") or "")
     if given.get("autoscaling.knative.dev/class", _KPA) == _KPA:
         if (metric or "concurrency") not in {"concurrency", "rps"}:
             yield f"the metric {metric} needs the class {_HPA}"
@@ -240,11 +240,16 @@ def _refused_in(container: Thing, volumes: list[str | None]) -> Iterator[str]:
     for one in container.get("env") or []:
         if one.get("name") in _RESERVED_VARIABLES:
             yield f"Knative sets {one['name']} itself"
+    yield from _refused_mounts(container, volumes)
+
+
+def _refused_mounts(container: Thing, volumes: list[str | None]) -> Iterator[str]:
     for mount in container.get("volumeMounts") or []:
-        if str(mount.get("mountPath", "")).rstrip("/") in {
-            at.rstrip("/") for at in _RESERVED_PATHS
-        }:
-            yield f"nothing may be mounted at {mount['mountPath']}"
+        at = str(mount.get("mountPath") or "")
+        if not at:
+            yield f"the mount of {mount.get('name')} has no mountPath"
+        elif at.rstrip("/") in {path.rstrip("/") for path in _RESERVED_PATHS}:
+            yield f"nothing may be mounted at {at}"
         if mount.get("name") not in volumes:
             yield f"there is no volume {mount.get('name')}"
 

@@ -11,8 +11,9 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keepalive.doctor import webhook
+from keepalive.doctor import fields, webhook
 from keepalive.doctor.config import Config, read
+from keepalive.doctor.doctor import examine
 from tests.knative.manifests import KNATIVE, kubectl, render
 
 SERVICE = """
@@ -175,6 +176,32 @@ def test_nothing_in_a_manifest_breaks_the_examination(metadata, spec):
     webhook.complaints(service(lambda made: made["spec"]["template"].update(spec=spec)), Config())
 
 
+def filled(known, value, at=()):
+    """(path, Service with `value` at it) for each field that a Service has."""
+    if isinstance(known, list):
+        for path, inner in filled(known[0], value, at):
+            yield path, [inner]
+    elif isinstance(known, dict):
+        for key in known:
+            for path, inner in filled(known[key], value, (*at, key)):
+                yield path, {key: inner}
+    yield at, value
+
+
+@pytest.mark.parametrize("value", [3, "x", None, True, [3], [None], {"a": 3}, {3: []}, [[]]])
+def test_whatever_a_field_has_is_examined(value):
+    kind = {"apiVersion": "serving.knative.dev/v1", "kind": "Service"}
+    for path, made in filled(fields.SERVICE, value):
+        if path and path[0] not in kind:
+            assert examine([{**made, **kind}], Config()).findings[0].wrong, path
+
+
+@pytest.mark.parametrize("data", [5, ["a"], {"max-revision-timeout-seconds": [1]}])
+def test_a_configuration_of_another_shape_is_an_error(data):
+    with pytest.raises(ValueError, match=r"must be a mapping|is no whole number"):
+        read([{"kind": "ConfigMap", "metadata": {"name": "config-defaults"}, "data": data}])
+
+
 def test_a_cluster_that_allows_more_is_believed():
     config = read(
         [
@@ -210,11 +237,11 @@ class TestTheCommand:
         done = ember("doctor", "-", text=yaml.safe_dump(service(revision(nodeSelector={"a": "b"}))))
         assert done.returncode == 65
         assert "Service swap: well" in done.stdout
-        assert '{"data":{"kubernetes.podspec-nodeselector":"enabled"}}' in done.stdout
+        assert '{"data": {"kubernetes.podspec-nodeselector": "enabled"}}' in done.stdout
 
     def test_a_kustomization_is_rendered_and_held_against_the_platform(self, tmp_path):
         platform = tmp_path / "platform.yaml"
-        platform.write_text(yaml.safe_dump_all(render(KNATIVE / "platform")))
+        platform.write_text(yaml.safe_dump_all(render(KNATIVE / "platform" / "dev")))
         words = ("doctor", str(KNATIVE / "overlays" / "dev"), "--kubectl", kubectl())
         done = ember(*words, "--config", str(platform), "--json")
         assert done.returncode == 0, done.stdout
@@ -229,6 +256,9 @@ class TestTheCommand:
             ("a: [", "standard input: is no YAML"),
             ("- 1", "something else than an object"),
             ("just words", "something else than an object"),
+            ("{kind: List, items: [3]}", "something else than an object"),
+            ("[" * 5000, "standard input: is nested too deeply"),
+            ("day: 2026-99-99", "standard input: is no YAML: month must be"),
         ],
     )
     def test_what_is_no_manifest_is_an_error(self, text, told):
