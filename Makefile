@@ -199,6 +199,9 @@ bench-memory: $(VENV)/.dev ## resident memory over 300 swaps of mixed sizes
 bench-batching: $(VENV)/.dev ## what batching and its window gain and cost
 	$(BIN)/python -m tests.bench.batching
 
+bench-video: $(VENV)/.dev ## frames per second of a clip against bare stage calls; its memory
+	$(BIN)/python -m tests.bench.video $(ARGS)
+
 bench-neural: $(VENV)/.dev ## full-size neural models: loading, what is outside of them, beside insightface
 	$(BIN)/python -m tests.bench.neural $(ARGS)
 

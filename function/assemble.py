@@ -13,6 +13,7 @@ from function.runtime.backends.cuda import Cuda
 from function.runtime.cpus import usable_cpus
 from function.runtime.gpu import Gpu
 from function.service import Service
+from function.video.limits import Limits
 from warmup import golden, manifest
 from warmup.plan import recipe
 from warmup.plans import Plans
@@ -49,6 +50,13 @@ def service(
         manifest.read(path),
         workers=settings.threads or usable_cpus(),
         max_pixels=settings.max_pixels,
+        clips=Limits(
+            seconds=settings.clip_max_s,
+            pixels=settings.clip_max_pixels,
+            frames=settings.clip_max_frames,
+            size=settings.clip_max_bytes,
+            direct=settings.clip_direct_pixels,
+        ),
         supply=Supply(
             preload=settings.preload,
             backends=settings.backends,

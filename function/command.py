@@ -21,11 +21,17 @@ COMMANDS = {
     "jobs": ("function.cli.jobs:jobs", "List, show and delete the jobs of a Redis."),
     "coldstart": ("function.cli.coldstart:coldstart", "Show where the time goes until ready."),
     "config": ("function.cli.config:config", "Show the settings and where each came from."),
-    "ping": ("keepalive.cli:ping", "Ask a server whether it is ready, and swaps."),
-    "rollout": ("keepalive.rollout.cli:rollout", "Give a new image the traffic, step by step."),
-    "doctor": ("keepalive.doctor.cli:doctor", "Say what Knative would refuse of manifests."),
-    "prescale": ("keepalive.cli:prescale", "Raise and lower the warm floor ahead of demand."),
-    "forecast": ("keepalive.cli:forecast", "Say what demand to expect; try how well that works."),
+    "ping": ("keepalive.pinger.command:ping", "Ask a server whether it is ready, and swaps."),
+    "rollout": ("keepalive.rollout.command:rollout", "Give a new image the traffic, step by step."),
+    "doctor": ("keepalive.doctor.command:doctor", "Say what Knative would refuse of manifests."),
+    "prescale": (
+        "keepalive.prescaler.command:prescale",
+        "Raise and lower the warm floor ahead of demand.",
+    ),
+    "forecast": (
+        "keepalive.forecasting.command:forecast",
+        "Say what demand to expect; try how well that works.",
+    ),
     "kpa": ("keepalive.kpa.command:kpa", "Show what Knative's autoscaler would do with a load."),
     "simulate": (
         "keepalive.simulation.command:simulate",

@@ -24,6 +24,7 @@ PARTS = {
     "runtime": "function.runtime.backends.optimised",
     "http": "function.http.app",
     "work": "function.work",
+    "video": "function.video.clip",
 }
 
 

@@ -80,6 +80,12 @@ class Metrics:
         )
         states = ", ".join(f"`{each}`: {each.meaning}" for each in State if not each.open)
         self._jobs = self._counter("ember_jobs", f"Jobs that ended here. {states}.", "state")
+        self._jobs_open = self._gauge(
+            "ember_jobs_open",
+            "Jobs that are `queued` or `running`, and callbacks that are `due`, of all replicas"
+            " that share a Redis.",
+            "state",
+        )
         self._heartbeat_seconds = self._histogram(
             "ember_heartbeat_seconds", "Swaps that an idle replica made to stay warm."
         )
@@ -166,6 +172,11 @@ class Metrics:
     def on_job(self, state: State) -> None:
         """Count one job."""
         self._jobs.labels(state).inc()
+
+    def on_jobs(self, counts: Mapping[str, int]) -> None:
+        """Note how many jobs there are."""
+        for state, count in counts.items():
+            self._jobs_open.labels(state).set(count)
 
     def _first_ratio(self) -> float:
         if len(self._swaps) < 2:

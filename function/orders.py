@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
@@ -9,9 +10,15 @@ from function.faces.look import Look
 from function.faces.select import Selection
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from function.caution import Caution
     from function.faces.face import Face
     from function.faces.pipeline import SwappedFace
+    from function.images.kinds import Kind
+
+Progress = Callable[[int, int], None]
+"""Is told how many frames of a clip are done, and of how many; from the event loop."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +66,54 @@ class SwapResult:
 
 
 @dataclass(frozen=True, slots=True)
+class ClipOrder:
+    """What is to be swapped in a video or an animation.
+
+    Attributes:
+        sources: one or more photos of the person to put in.
+        target: the file.
+        out: the file to write; it is there whole or not at all.
+        faces: which faces, counted in the first frame that shows some; they are followed from then.
+        like: a reference photo of the person to replace; needed by, and only by, `faces=like`.
+        kind: what `out` becomes; None for the target's own.
+        quality: 1–100, or None for a good one.
+        look: how the faces are to be.
+    """
+
+    sources: tuple[Upload, ...]
+    target: Path
+    out: Path
+    faces: Selection = field(default_factory=Selection)
+    like: Upload | None = None
+    kind: Kind | None = None
+    quality: int | None = None
+    look: Look = field(default_factory=Look)
+
+
+@dataclass(frozen=True, slots=True)
+class ClipResult:
+    """What is to be known about a swapped clip.
+
+    Attributes:
+        media_type: of the file that was written.
+        size: (width, height) as it is shown.
+        frames: how many there are.
+        seconds: how long it is.
+        swapped: in how many frames faces were swapped.
+        cautions: what may look wrong.
+        source: the source face that was used.
+    """
+
+    media_type: str
+    size: tuple[int, int]
+    frames: int
+    seconds: float
+    swapped: int
+    cautions: tuple[Caution, ...]
+    source: Face
+
+
+@dataclass(frozen=True, slots=True)
 class FoundFaces:
     """The faces of one photo, its (width, height) after orientation, and cautions of decoding."""
 
@@ -67,9 +122,29 @@ class FoundFaces:
     cautions: tuple[Caution, ...]
 
 
+class Parts(Protocol):
+    """Keeps bytes by name, until the clip is whole. What it raises ends the work on the clip."""
+
+    async def get(self, name: str) -> bytes | None:
+        """A part that is there, whole; else None."""
+        ...
+
+    async def put(self, name: str, data: bytes) -> None:
+        """Keep a part; it is there whole or not at all."""
+        ...
+
+
 class Swap(Protocol):
     """Makes a swap, when its turn has come."""
 
-    async def __call__(self, order: SwapOrder) -> SwapResult:
-        """See `Service.swap`."""
+    async def __call__(self, order: SwapOrder, watch: Watch | None = None) -> SwapResult:
+        """See `Service.swap`, and for a video `Service.clip`; `watch` is for that."""
+        ...
+
+
+class Watch(Parts, Protocol):
+    """Keeps the parts of a clip, and is told how far it is."""
+
+    def progress(self, done: int, total: int) -> None:
+        """See `Progress`."""
         ...

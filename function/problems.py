@@ -66,7 +66,14 @@ KINDS: dict[str, Kind] = {
         "This kind of content is not supported",
         "Send JPEG, PNG, WebP, AVIF, GIF, TIFF or BMP.",
     ),
+    "clip_too_long": Kind(413, "The clip is too long", "Send a shorter clip, or parts of it."),
     "bad_image": Kind(422, "The image cannot be decoded", "Check the file; it may be cut short."),
+    "bad_clip": Kind(422, "The clip cannot be decoded", "Check the file; it may be cut short."),
+    "needs_job": Kind(
+        422,
+        "This takes longer than an answer can",
+        "Make a job of it: send the same request with `Prefer: respond-async`.",
+    ),
     "unknown_field": Kind(
         422, "The request has a field that does not exist", "Check its spelling."
     ),

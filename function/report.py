@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from function.caution import Caution
     from function.faces.face import Box, Face, Pose
     from function.faces.pipeline import SwappedFace
-    from function.orders import FoundFaces, SwapResult
+    from function.orders import ClipResult, FoundFaces, SwapResult
     from function.trace import Trace
 
 Report = dict[str, Any]
@@ -39,6 +39,19 @@ def of_swap(result: SwapResult, trace: Trace, *, image: bool) -> Report:
         "faces": [_swapped(face) for face in result.faces],
         "warnings": _words(result.cautions),
         "timings": _timings(trace),
+    }
+
+
+def of_clip(result: ClipResult) -> Report:
+    """What is to be known about a clip."""
+    return {
+        "media_type": result.media_type,
+        "width": result.size[0],
+        "height": result.size[1],
+        "seconds": round(result.seconds, 3),
+        "frames": result.frames,
+        "swapped": result.swapped,
+        "warnings": _words(result.cautions),
     }
 
 

@@ -22,12 +22,13 @@ from function.runtime.places import Places
 from function.runtime.workers import Workers
 from function.trace import Trace
 from function.turn import Lane, Turn, current
+from function.video.limits import Limits
 from warmup.timeline import Timeline
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Collection, Sequence
 
-    from function.orders import FoundFaces, SwapResult
+    from function.orders import ClipOrder, ClipResult, FoundFaces, Parts, Progress, SwapResult
     from function.runtime.engine import Engine
     from function.runtime.observer import Observer
     from function.work import Work
@@ -47,6 +48,7 @@ class Service:
         manifest: the models to load.
         workers: how many threads compute at once.
         max_pixels: the largest image that is decoded.
+        clips: what videos and animations may have.
         supply: how the models become engines.
         swaps: how many swaps a warm-up makes.
         expected: the photos for that and what they must give; None for the sample photos, of which
@@ -55,6 +57,7 @@ class Service:
 
     Attributes:
         imports: what is heavy to import.
+        clips: what videos and animations may have.
 
     Raises:
         ManifestError: the manifest has not what is needed.
@@ -66,6 +69,7 @@ class Service:
         *,
         workers: int,
         max_pixels: int,
+        clips: Limits | None = None,
         supply: Supply | None = None,
         swaps: int = 1,
         expected: Golden | None = None,
@@ -77,6 +81,7 @@ class Service:
         self.engines = Engines(manifest, supply or Supply(), self.timeline, self._gate)
         self.on_load_error: Callable[[Exception], None] = lambda _: None
         self._max_pixels = max_pixels
+        self.clips = clips or Limits()
         self._swaps = swaps
         self._expected = expected
         self._work: Work | None = None
@@ -86,6 +91,7 @@ class Service:
         batch = self.engines.largest
         self.places = 2 * workers if batch == 1 else workers + 2 * batch
         self._places = Places(self.places, urgent=workers)
+        self._clips, self._ahead = Places(1, urgent=0), workers + batch + 1
         self._workers = Workers(self._gate, _JOBS * (self.places + workers))
         self._waiting = 0
         self._last_work = time.monotonic()
@@ -227,6 +233,37 @@ class Service:
         async with self._place(trace, self.engines.slots) as work:
             return await work.swap(order, trace)
 
+    async def clip(
+        self,
+        order: ClipOrder,
+        trace: Trace,
+        *,
+        progress: Progress = lambda *_: None,
+        parts: Parts | None = None,
+    ) -> ClipResult:
+        """Swap faces in a video or an animation, from file to file.
+
+        One clip at a time is in work, the most urgent lane first, beside photos; its frames are
+        worked on in the lane of the caller. Cancelling the call drops what has not begun.
+
+        Args:
+            order: what is wanted.
+            trace: gets spans of what comes before the first frame.
+            progress: is told after every frame.
+            parts: keeps what is done, so that another call with the same order goes on from there.
+
+        Raises:
+            Problem: the clip cannot be used, a face is missing, or the replica is not ready.
+        """
+        turn = current.get(None) or Turn(Lane.INTERACTIVE)
+        await self._clips.acquire(turn)
+        try:
+            await self.imports.have("video")
+            async with self._place(trace, self.engines.slots) as work:
+                return await work.clip(order, trace, self._ahead, progress, parts)
+        finally:
+            self._clips.release(turn)
+
     async def _exercise(self, role: str, engine: Engine) -> None:
         """Run every shape of one model for the first time."""
         from function.runtime.sanity import attempt
@@ -291,7 +328,9 @@ class Service:
             await self.imports.have("work")
             from function.work import Work
 
-            self._work = self._work or Work(self.engines, self._workers, self._max_pixels)
+            self._work = self._work or Work(
+                self.engines, self._workers, self._max_pixels, self.clips
+            )
         return self._work
 
 

@@ -233,6 +233,32 @@ class Settings(WarmupSettings):
         "The most pixels (width × height) that an uploaded image may have.",
         shown_default="50M",
     )
+    clip_max_s: float = variable(
+        300.0, seconds(1, 86400), "The most seconds that a video or an animation may last."
+    )
+    clip_max_pixels: int = variable(
+        9_000_000,
+        amount(1_000_000),
+        "The most pixels (width × height) that a frame of a video or an animation may have.",
+        shown_default="9M",
+    )
+    clip_max_frames: int = variable(
+        20_000, whole(1, 10_000_000), "The most frames that a video or an animation may have."
+    )
+    clip_max_bytes: int = variable(
+        512 * 1024**2,
+        amount(1024),
+        "The most bytes that the file of a video or an animation may have, where it comes as a file"
+        " and not in a request.",
+        shown_default="512MiB",
+    )
+    clip_direct_pixels: int = variable(
+        20_000_000,
+        amount(1_000_000),
+        "The most pixels, those of all frames together, of an animation that `POST /v1/swap`"
+        " answers at once; longer ones need a job.",
+        shown_default="20M",
+    )
     max_body_bytes: int = variable(
         64 * 1024**2,
         amount(1024),

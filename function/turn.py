@@ -27,6 +27,9 @@ class Lane(StrEnum):
 
 _ORDER = {lane: place for place, lane in enumerate(Lane)}
 
+SHARES = {Lane.STANDARD: 20, Lane.BULK: 5}
+"""What a lane gets at least while it has something waiting, in percent of all that is given out."""
+
 
 @dataclass(slots=True)
 class Turn:

@@ -17,9 +17,11 @@ from function.faces.models import fitting
 from function.faces.person import Person
 from function.faces.pipeline import Pipeline
 from function.faces.select import choose
+from function.images import kinds
 from function.images.decode import decode
 from function.images.encode import encode
 from function.images.formats import FORMATS, default_format, flattens
+from function.images.kinds import Kind
 from function.orders import FoundFaces, SwapResult
 from function.problems import Problem
 
@@ -34,14 +36,18 @@ if TYPE_CHECKING:
     from function.faces.look import Look
     from function.faces.swappers.protocol import Source
     from function.images.picture import Picture
-    from function.orders import SwapOrder, Upload
+    from function.orders import ClipOrder, ClipResult, Parts, Progress, SwapOrder, Upload
     from function.runtime.workers import Workers
     from function.trace import Trace
+    from function.video.limits import Limits
     from warmup.golden import Golden
 
 A = TypeVar("A")
 B = TypeVar("B")
 C = TypeVar("C")
+
+_FRAMES_AHEAD = 3
+"""Frames of an animation that are in work at once: a request has about as many threads."""
 
 
 class Work:
@@ -52,13 +58,15 @@ class Work:
             request mixes what two graphs of one model give.
         workers: where everything that takes time is done.
         max_pixels: the largest image that is decoded.
+        clips: what videos and animations may have.
     """
 
-    def __init__(self, engines: Engines, workers: Workers, max_pixels: int) -> None:
+    def __init__(self, engines: Engines, workers: Workers, max_pixels: int, clips: Limits) -> None:
         stages = engines.stages()
         self._pipeline = Pipeline(stages, stages.swapper())
         self._run = workers.run
         self._max_pixels = max_pixels
+        self._clips = clips
 
     async def faces(self, upload: Upload, trace: Trace) -> FoundFaces:
         """See `Service.faces`."""
@@ -69,6 +77,8 @@ class Work:
 
     async def swap(self, order: SwapOrder, trace: Trace) -> SwapResult:
         """See `Service.swap`."""
+        if order.format in {None, "webp"} and (kind := kinds.animation(order.target.data)):
+            return await self._animation(order, kind, trace)
         pipeline = self._pipeline
         look = _cheaper(fitting(order.look, pipeline.models))
         (target, faces), (source, cautions), reference = await _all(
@@ -128,6 +138,63 @@ class Work:
         if portrait is None:
             raise Problem("no_face", "No face was found in the reference photo.", image="like")
         return portrait.embedding
+
+    async def clip(
+        self,
+        order: ClipOrder,
+        trace: Trace,
+        ahead: int,
+        progress: Progress,
+        parts: Parts | None,
+    ) -> ClipResult:
+        """See `Service.clip`."""
+        from function.video.clip import swap_clip
+        from function.video.studio import Studio
+
+        (source, cautions), like = await asyncio.gather(
+            self._person(order.sources, trace), self._reference(order.like, trace)
+        )
+        look = _cheaper(fitting(order.look, self._pipeline.models))
+        studio = Studio(self._pipeline, self._run, source, look, ahead=ahead, progress=progress)
+        result = await swap_clip(studio, order, like, self._clips, parts)
+        every = dict.fromkeys((*cautions, *result.cautions))
+        return replace(result, cautions=tuple(every))
+
+    async def _animation(self, order: SwapOrder, kind: Kind, trace: Trace) -> SwapResult:
+        """Swap faces in an animated image, frame by frame."""
+        from function.video.animation import swap_animation
+        from function.video.studio import Studio
+
+        (source, cautions), like = await asyncio.gather(
+            self._person(order.sources, trace), self._reference(order.like, trace)
+        )
+        look = _cheaper(fitting(order.look, self._pipeline.models))
+        studio = Studio(
+            self._pipeline,
+            self._run,
+            source,
+            look,
+            ahead=_FRAMES_AHEAD,
+            progress=lambda *_: None,
+        )
+        with trace.span("frames"):
+            image, told = await swap_animation(
+                studio,
+                order.target.data,
+                (kind, Kind.WEBP if order.format else kind),
+                order.faces,
+                like,
+                quality=order.quality,
+                limits=self._clips,
+            )
+        return SwapResult(
+            image=image,
+            media_type=told.media_type,
+            size=told.size,
+            faces=tuple(studio.judged),
+            source=source.face,
+            cautions=tuple(dict.fromkeys((*cautions, *told.cautions))),
+        )
 
     async def check(self, expected: Golden, result: SwapResult) -> None:
         """Compare the swap of the golden pair with what it must give.

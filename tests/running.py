@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from keepalive.exchange import Unreachable
-from keepalive.ping import ping, readyz
+from keepalive.pinger.ping import ping, readyz
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

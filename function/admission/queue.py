@@ -2,7 +2,8 @@
 
 How long a new request would wait follows from Little's law: with λ requests leaving per second,
 one that finds L ahead of it waits L / λ seconds; and with P places that are held for S seconds
-each, λ = P / S. S is learned from the last requests.
+each, λ = P / S. S is learned from the last requests. A lane that has a share of all turns waits no
+longer than that makes it.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from collections import Counter, deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from function.turn import Lane
+from function.turn import SHARES, Lane
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -48,9 +49,12 @@ class Load:
     def wait_s(self, lane: Lane) -> float:
         """Seconds until a new request of this lane has a place.
 
-        While nothing is known, a turn is guessed to take one second.
+        While nothing is known, a turn is guessed to take one second. However many are more urgent,
+        those of its own lane have their turns by its share.
         """
-        turns = max(0, self.ahead(lane) + 1 - self.places)
+        turns: float = max(0, self.ahead(lane) + 1 - self.places)
+        if share := SHARES.get(lane):
+            turns = min(turns, (self.in_flight.get(lane, 0) + 1) * 100 / share)
         return turns * (1.0 if self.hold_s is None else self.hold_s) / self.places
 
 

@@ -64,7 +64,7 @@ def write(path: Path, data: bytes) -> None:
         finally:
             partial.unlink(missing_ok=True)
     except OSError as error:
-        raise _unwritable(path, error) from None
+        raise unwritable(path, error) from None
 
 
 def make_folder(path: Path) -> None:
@@ -76,7 +76,7 @@ def make_folder(path: Path) -> None:
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise _unwritable(path, error) from None
+        raise unwritable(path, error) from None
 
 
 def photos_in(folder: Path) -> list[Path]:
@@ -103,7 +103,7 @@ def format_of(path: Path) -> str | None:
 
 def named_after(target: Path, format_: str) -> str:
     """The name of a result: the target's own, with the ending that its format needs."""
-    if SUFFIXES.get(target.suffix.lower()) == format_:
+    if SUFFIXES.get(target.suffix.lower(), target.suffix.lower()[1:]) == format_:
         return target.name
     usual = next(suffix for suffix, written in SUFFIXES.items() if written == format_)
     return target.with_suffix(usual).name
@@ -119,5 +119,6 @@ def protect(out: Path, inputs: Iterable[Path]) -> None:
         raise click.UsageError(f"{out} is read from; write the result elsewhere.")
 
 
-def _unwritable(path: Path, error: OSError) -> Failure:
+def unwritable(path: Path, error: OSError) -> Failure:
+    """What to raise where a file cannot be written."""
     return Failure(f"{path} cannot be written: {error.strerror}.", Exit.CANNOT_WRITE)

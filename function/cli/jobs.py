@@ -111,7 +111,7 @@ def purge(older: float | None, subject: str | None, also_open: bool, yes: bool) 
             for job in found:
                 if job.state.open:
                     await book.end(job.spec.key, 1.0)  # whoever works on it stops
-                await shelf.drop([*job.spec.inputs, *job.spec.results])
+                await shelf.drop(job.kept)
                 await book.forget(job.spec.key)
             return len(found)
 

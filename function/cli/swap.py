@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from function.cli.clip import becomes, swap_clip
 from function.cli.files import (
     OUTPUT,
     PHOTO,
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("photos", metavar="SOURCE... TARGET", nargs=-1, type=PHOTO_OR_FOLDER)
-@click.option("-o", "--output", "out", metavar="OUT", type=OUTPUT, help="The photo to write.")
+@click.option("-o", "--output", "out", metavar="OUT", type=OUTPUT, help="The file to write.")
 @click.option("--faces", metavar="WHICH", help="all (default), largest, index:0,2 or like.")
 @click.option("--like", metavar="PHOTO", type=PHOTO, help="Replace only who is on this photo.")
 @click.option(
@@ -65,8 +66,9 @@ def swap(
 ) -> None:
     """Put the face of SOURCE onto the faces of TARGET.
 
-    Several SOURCE photos of one person make a better likeness. When TARGET is a folder, so is OUT,
-    and every photo in it is swapped. - stands for standard input or output.
+    Several SOURCE photos of one person make a better likeness. TARGET can be a video or an
+    animation. When TARGET is a folder, so is OUT, and every photo in it is swapped. - stands for
+    standard input or output.
     """
     if len(photos) < 2:
         raise click.UsageError("Give one or more source photos, then the target.")
@@ -76,10 +78,11 @@ def swap(
     _check_output(out, target, as_json=as_json)
     if out:
         protect(out, [*people, target])
-    if out and not (format_ or target.is_dir() or out.is_dir()):
+    kind = becomes(target, out, format_)
+    if out and not (kind or format_ or target.is_dir() or out.is_dir()):
         format_ = format_of(out)
 
-    from function.orders import SwapOrder, Upload
+    from function.orders import ClipOrder, SwapOrder, Upload
 
     order = SwapOrder(
         sources=tuple(Upload(read(path), f"source {path.name}") for path in sources),
@@ -91,7 +94,15 @@ def swap(
         look=_look(boost, weight, enhance, masks),
     )
     settings = load(os.environ)
-    if target.is_dir():
+    if kind and out:
+        if out.is_dir():
+            out /= target.name
+            protect(out, [*people, target])
+        clip = ClipOrder(
+            order.sources, target, out, order.faces, order.like, kind, quality, order.look
+        )
+        asyncio.run(swap_clip(settings, clip, as_json=as_json))
+    elif target.is_dir():
         from function.cli.batch import swap_folder
 
         asyncio.run(swap_folder(settings, order, target, out, protected=people, as_json=as_json))
@@ -140,19 +151,14 @@ def _check_output(out: Path | None, target: Path, *, as_json: bool) -> None:
 
 
 def _look(boost: int | None, weight: int | None, enhance: int | None, masks: str | None) -> Look:
-    from function.faces.look import DEFAULT, Look, parse_masks
+    from function.faces.look import Look
     from function.problems import Problem
 
+    named = {"boost": boost, "weight": weight, "enhance": enhance, "masks": masks}
     try:
-        chosen = parse_masks(masks) if masks else None
+        return Look.of({name: value for name, value in named.items() if value is not None})
     except Problem as problem:
         raise click.BadParameter(problem.detail, param_hint="--masks") from None
-    return Look(
-        boost,
-        DEFAULT.weight if weight is None else weight / 100,
-        DEFAULT.enhance if enhance is None else enhance,
-        chosen,
-    )
 
 
 def _selection(faces: str | None, like: Path | None) -> Selection:

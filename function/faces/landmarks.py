@@ -101,24 +101,40 @@ class FaceMesh:
             promising = max(turned, key=lambda first: first.logit)
             fit = max(fit, self._settle(pixels, promising), key=lambda fit: fit.logit)
         mesh = fit.mesh
-        return Fitted(
-            detection, five_of(mesh), float(1 / (1 + np.exp(-fit.logit))), mesh, mesh[:, :2]
-        )
+        return Fitted(detection, five_of(mesh), _presence(fit), mesh, mesh[:, :2])
+
+    def follow(
+        self, pixels: NDArray[np.uint8], mesh: NDArray[np.float32]
+    ) -> tuple[NDArray[np.float32], float]:
+        """Fit the mesh to a face that has moved a little since its mesh was known: one run.
+
+        Args:
+            pixels: uint8 [H, W, 3] RGB.
+            mesh: float32 [468, 3], where the face was.
+
+        Returns:
+            The new mesh, and the presence, 0–1.
+        """
+        fit = self._around(pixels, mesh, _eye_line(mesh))
+        return fit.mesh, _presence(fit)
 
     def _settle(self, pixels: NDArray[np.uint8], fit: _Fit) -> _Fit:
         """Passes that each start from the points of the one before, until the eye line stays."""
         for done in range(1, _MOST_PASSES):
-            eyes = fit.mesh[RIGHT_EYE, :2] - fit.mesh[LEFT_EYE, :2]
-            angle = float(np.arctan2(eyes[1], eyes[0]))
+            angle = _eye_line(fit.mesh)
             if done > 1 and np.cos(angle - fit.angle) > np.cos(_SETTLED):
                 break
-            cos, sin = np.cos(angle), np.sin(angle)
-            turn = np.array([[cos, sin], [-sin, cos]])
-            level = fit.mesh[:, :2] @ turn.T
-            low, high = level.min(0), level.max(0)
-            center = turn.T @ ((low + high) / 2)
-            fit = self._pass(pixels, center, float((high - low).max()), angle)
+            fit = self._around(pixels, fit.mesh, angle)
         return fit
+
+    def _around(self, pixels: NDArray[np.uint8], mesh: NDArray[np.float32], angle: float) -> _Fit:
+        """One run on the square around a mesh, in which a line at `angle` (radians) is level."""
+        cos, sin = np.cos(angle), np.sin(angle)
+        turn = np.array([[cos, sin], [-sin, cos]])
+        level = mesh[:, :2] @ turn.T
+        low, high = level.min(0), level.max(0)
+        center = turn.T @ ((low + high) / 2)
+        return self._pass(pixels, center, float((high - low).max()), angle)
 
     def _pass(
         self,
@@ -139,3 +155,13 @@ class FaceMesh:
         mesh[:, :2] = geometry.apply(geometry.invert(matrix), mesh[:, :2])
         mesh[:, 2] /= scale
         return _Fit(mesh, float(logit.ravel()[0]), angle)
+
+
+def _eye_line(mesh: NDArray[np.float32]) -> float:
+    """The angle in radians of the line from the image-left eye to the other."""
+    eyes = mesh[RIGHT_EYE, :2] - mesh[LEFT_EYE, :2]
+    return float(np.arctan2(eyes[1], eyes[0]))
+
+
+def _presence(fit: _Fit) -> float:
+    return float(1 / (1 + np.exp(-fit.logit)))

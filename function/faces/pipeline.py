@@ -72,24 +72,32 @@ class Pipeline:
         landmarks = self.models.landmarks
         fit = landmarks.fit if landmarks else unconfirmed
         fitted = self.models.detect.faces(pixels, fit, trace, quick=quick)
-        faces = [
-            Face(
-                index=index,
-                box=self._enclosing(each, picture.size),
-                detection=each.detection,
-                five=each.five,
-                presence=each.presence,
-                pose=pose.of_five(each.five) if each.mesh is None else pose.estimate(each.mesh),
-                mesh=each.mesh,
-                outline=each.outline,
-            )
-            for index, each in enumerate(fitted)
-        ]
+        faces = [self.face(index, each, picture.size) for index, each in enumerate(fitted)]
         if not identify:
             return faces
         with trace.span("identity"):
             found = self.models.identity.embed(pixels, faces)
         return [replace(face, embedding=own) for face, own in zip(faces, found, strict=True)]
+
+    def face(self, index: int, fitted: Fitted, size: tuple[int, int]) -> Face:
+        """All that is known of a face when its points are.
+
+        Args:
+            index: its place.
+            fitted: its points.
+            size: (width, height) of the picture.
+        """
+        mesh = fitted.mesh
+        return Face(
+            index=index,
+            box=self._enclosing(fitted, size),
+            detection=fitted.detection,
+            five=fitted.five,
+            presence=fitted.presence,
+            pose=pose.of_five(fitted.five) if mesh is None else pose.estimate(mesh),
+            mesh=mesh,
+            outline=fitted.outline,
+        )
 
     def portrait(self, picture: Picture, trace: Trace) -> tuple[Source | None, bool]:
         """The person whom a photo shows: its largest face.

@@ -101,6 +101,14 @@ class Search:
             hunt.look(tiles)
         return sorted(hunt.found, key=lambda fitted: _place(fitted.detection))
 
+    def glance(self, pixels: NDArray[np.uint8], fit: Fit, trace: Trace) -> list[Fitted]:
+        """What one look at the whole finds, for pictures of which many follow; see `faces`."""
+        if min(pixels.shape[:2]) < _LEAST_SIDE:
+            return []
+        hunt = _Hunt(self._detector, pixels, fit, trace)
+        hunt.look([_whole(pixels, "plain")])
+        return sorted(hunt.found, key=lambda fitted: _place(fitted.detection))
+
 
 def unconfirmed(_: NDArray[np.uint8], detection: Detection) -> Fitted:
     """What there is without a landmark model: the detector's points, as sure as it is of them."""

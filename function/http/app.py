@@ -100,6 +100,7 @@ def build(settings: Settings, health: Health, fetch: Fetch | None = None) -> web
     if desk:
         desk.listeners.append(metrics.on_event)
     works.listeners.append(metrics.on_job)
+    works.watchers.append(metrics.on_jobs)
     app.add_routes(
         [
             web.post("/v1/swap", calls.swap, expect_handler=_later),

@@ -6,19 +6,26 @@ import asyncio
 import math
 import time
 from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from function.admission.ladder import Rung
+from function.images import kinds
+from function.orders import ClipOrder, SwapResult
+from function.problems import Problem
 from function.trace import Trace
 from function.turn import Lane, current
+from function.video.parts import Doubled, Folder
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from function.admission.setup import Parts
     from function.events.desk import Desk
+    from function.images.kinds import Kind
     from function.jobs.works import Works
-    from function.orders import SwapOrder, SwapResult
+    from function.orders import SwapOrder, Watch
     from function.service import Service
     from function.storage.storage import Storage
     from warmup.replica import Replica
@@ -32,17 +39,44 @@ class Unattended:
     parts: Parts
     replica: Replica
 
-    async def swap(self, order: SwapOrder) -> SwapResult:
-        """See `Service.swap`."""
+    async def swap(self, order: SwapOrder, watch: Watch | None = None) -> SwapResult:
+        """See `Swap`."""
         trace, began, lane = Trace(), time.perf_counter(), current.get().lane
+        video = kinds.video(order.target.data[: kinds.HEAD])
         self.parts.queue.enter(lane)
         try:
+            if video:
+                return await self._video(order, video, trace, watch)
             result = await self.service.swap(order, trace)
         finally:
             self.parts.queue.leave(lane)
         waited_ms = trace.of("queue", "load")
         self.parts.queue.learn(time.perf_counter() - began - waited_ms / 1e3)
         return result
+
+    async def _video(
+        self, order: SwapOrder, kind: Kind, trace: Trace, watch: Watch | None
+    ) -> SwapResult:
+        """Swap a video that is in memory by way of files."""
+        if order.format:
+            raise Problem("bad_value", f"A video cannot become {order.format}.", field="format")
+        with TemporaryDirectory(prefix="ember-video-") as folder:
+            target, out = Path(folder, "target"), Path(folder, f"out{kind.suffix}")
+            await asyncio.to_thread(target.write_bytes, order.target.data)
+            clip = ClipOrder(
+                order.sources,
+                target,
+                out,
+                order.faces,
+                order.like,
+                quality=order.quality,
+                look=order.look,
+            )
+            progress = watch.progress if watch else lambda *_: None
+            parts = Doubled(Folder(Path(folder, "parts")), watch) if watch else None
+            told = await self.service.clip(clip, trace, progress=progress, parts=parts)
+            image = await asyncio.to_thread(out.read_bytes)
+        return SwapResult(image, told.media_type, told.size, (), told.source, told.cautions)
 
     def gate(self, lane: Lane = Lane.BULK) -> float | None:
         """For how many seconds nothing more is to be begun with; None for not at all."""

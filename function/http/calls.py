@@ -18,8 +18,12 @@ from function.http.health import check_open
 from function.http.jobs import wants_job
 from function.http.ordering import priced
 from function.http.tables import FACES, SWAP, selected
+from function.images import kinds
 from function.images.formats import FORMATS
+from function.images.kinds import Kind
 from function.orders import SwapOrder
+from function.problems import Problem
+from function.video import measure
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -56,7 +60,9 @@ class Calls:
         exchange = exchange_of(request)
         async with self.limits.door.visit(request) as visit:
             form = await fields.read(request, SWAP, self.limits, self.fetch)
-            kind, order = _negotiate(request, _order(form))
+            order = _order(form)
+            clip = await self._direct(order)
+            kind, order = _negotiate(request, order, clip)
             job = (
                 await priced(order.target, len(order.sources), order.faces) if visit.pays else None
             )
@@ -71,6 +77,32 @@ class Calls:
             answer = web.Response(body=result.image, content_type=result.media_type)
         answer.headers[hdrs.VARY] = hdrs.ACCEPT
         return answer
+
+    async def _direct(self, order: SwapOrder) -> Kind | None:
+        """The kind of an animation that can be answered at once; None for a photo.
+
+        Raises:
+            Problem: `needs_job`.
+        """
+        data = order.target.data
+        kind = await aside(len(data), kinds.clip, data)
+        if kind is None:
+            return None
+        if not kind.still:
+            raise Problem("needs_job", "The target is a video.", image="target")
+        if order.format not in {None, "webp"}:
+            return None
+        total = await aside(len(data), measure.pixels, data, kind) or 0
+        if total > (limit := self.service.clips.direct):
+            raise Problem(
+                "needs_job",
+                f"The target is an animation of {total} pixels in all of its frames; the limit"
+                f" for an answer is {limit}.",
+                image="target",
+                limit=limit,
+                value=total,
+            )
+        return kind
 
     async def faces(self, request: Request) -> Response:
         """Tell which faces a photo has."""
@@ -116,15 +148,16 @@ def _saves(order: SwapOrder, roles: Collection[str]) -> tuple[Rung, ...]:
     )
 
 
-def _negotiate(request: Request, order: SwapOrder) -> tuple[str, SwapOrder]:
+def _negotiate(request: Request, order: SwapOrder, clip: Kind | None) -> tuple[str, SwapOrder]:
     """The media type of the answer, and the order with the format that follows from it."""
     wishes = _wishes(request)
     if order.format:
         return accept.best(wishes, [FORMATS[order.format].media_type, JSON]), order
-    kind = accept.best(wishes, [*_FORMAT_OF, JSON])
+    gif = [str(clip)] if clip is Kind.GIF else []
+    kind = accept.best(wishes, [*_FORMAT_OF, *gif, JSON])
     named = {f"{wish.kind}/{wish.subtype}": wish.quality for wish in wishes}
     refused = any(named.get(each) == 0 for each in _FORMAT_OF)
-    if kind == JSON or (kind not in named and not refused):
+    if kind in {JSON, *gif} or (kind not in named and not refused):
         return kind, order  # whatever format the target will turn out to have
     return kind, replace(order, format=_FORMAT_OF[kind])
 

@@ -94,7 +94,7 @@ class Sent:
         whole = hashlib.sha256()
         for name, several in sorted(self.photos.items()):
             for each in several:
-                data = each.encode() if isinstance(each, str) else each.data
+                data = each.encode(errors="surrogatepass") if isinstance(each, str) else each.data
                 kind = "uri" if isinstance(each, str) else "file"
                 part = hashlib.sha256(data).hexdigest()
                 whole.update(f"{name} {kind} {part}\n".encode())

@@ -20,6 +20,7 @@ from function.http.jobs import ID, LAST, PREFER, RESPOND_ASYNC, STREAM
 from function.http.quota import GRANT, IDEMPOTENCY
 from function.http.tables import FACES, JOB, SWAP
 from function.images.formats import FORMATS
+from function.images.kinds import Kind
 from function.problems import KINDS
 from function.service import sample
 from function.turn import Lane
@@ -103,7 +104,8 @@ def _swap() -> Schema:
         "description": "Answers the changed photo, or a report about it where `Accept` prefers "
         "`application/json`. An image format that `Accept` names counts where the field `format` "
         "is absent. With `Prefer: respond-async` the answer is a job; the fields are then those of"
-        " a job, too.",
+        " a job, too. An animated GIF or WebP stays one, unless a format of photos is asked for;"
+        " long ones, and videos, need a job.",
         "tags": ["faces"],
         "parameters": [*_wishes(), prefer],
         "requestBody": _body(
@@ -113,6 +115,7 @@ def _swap() -> Schema:
         ),
         "responses": _responses(
             {each.media_type: {} for each in FORMATS.values()}
+            | {str(Kind.GIF): {}}
             | {JSON: {"schema": schemas.ref("Swap")}}
         )
         | {"202": _job_answer("It will be done")},
@@ -164,6 +167,7 @@ def _jobs() -> Schema:
     job = {"200": _job_answer("How far it is")}
     created = {"201": _job_answer("It is made"), "200": _job_answer("It was made before")}
     photos: Schema = {each.media_type: {} for each in FORMATS.values()}
+    photos |= {str(kind): {} for kind in Kind}
     words: Schema = {"type": "string"}
     told = {"id": words, "event": words, "data": words}  # of each event
     text: Schema = {STREAM: {"schema": {"type": "object", "properties": told}}}

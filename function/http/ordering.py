@@ -12,18 +12,20 @@ from typing import TYPE_CHECKING, TypeVar
 
 from function import logs
 from function.admission.policy import Job as Priced
+from function.faces.look import Look
 from function.http import fields
 from function.http.admission import overloaded
-from function.http.aside import aside
+from function.http.aside import AT_ONCE, aside
 from function.http.edge import exchange_of
-from function.http.tables import selected
+from function.http.tables import OPTIONS, selected
 from function.http.uris import check_bucket
-from function.images import size
+from function.images import kinds
 from function.jobs import callback as callbacks
 from function.jobs.book import BookError, FullError, Opened
 from function.jobs.job import Callback, Spec, key_of
 from function.jobs.shelf import NoSpaceError, ShelfError
 from function.problems import Problem
+from function.video import measure
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Mapping
@@ -83,6 +85,7 @@ class Ordering:
         outputs = self._outputs(sent.values, targets)
         callback = self._callback(sent.values, targets)
         selection = selected(sent.values, like="like" in sent.photos)
+        Look.of(sent.values)  # as far as that can be known to be wrong
         form = await fields.fetched(sent, request, self.limits, self.fetch)
         prices = await self._prices(form, selection) if visit.pays else ()
         spec = Spec(
@@ -95,9 +98,7 @@ class Ordering:
             sources=len(form.photos["source"]),
             targets=targets,
             like="like" in form.photos,
-            faces=form.values.get("faces", "all"),
-            format=form.values.get("format"),
-            quality=form.values.get("quality"),
+            options={name: form.values[name] for name in OPTIONS if name in form.values},
             outputs=outputs,
             prices=prices,
             receipt=await visit.pay(sum(prices)),
@@ -237,8 +238,9 @@ class Ordering:
 
 async def priced(target: Upload, sources: int, selection: Selection) -> Priced:
     """What the price depends on; a target that cannot be read costs as little as the smallest."""
-    pixels = await aside(len(target.data), size.pixels, target.data)
-    return Priced(pixels or 1, sources, selection.named)
+    video = kinds.video(target.data[: kinds.HEAD])  # of which even a small one takes time
+    pixels = await aside(AT_ONCE + 1 if video else len(target.data), measure.worth, target.data)
+    return Priced(pixels, sources, selection.named)
 
 
 async def answered(question: Awaitable[T]) -> T:

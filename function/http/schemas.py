@@ -215,6 +215,13 @@ def _job(**more: Schema) -> Schema:
         items=_list(
             _object(
                 state=ref("JobState"),
+                frames={
+                    "description": "Of a video, how many are done; null of what has none.",
+                    "oneOf": [
+                        _object(done=_integer(), total=_integer()),
+                        {"type": "null"},
+                    ],
+                },
                 result=_or_null(_object(**photo)),
                 problem=_or_null(_object(**problem)),
             )

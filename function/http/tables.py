@@ -21,7 +21,7 @@ MOST_TARGETS = 50
 
 SWAP: Table = {
     "source": Photos("Photos of the person to put in.", most=8, required=True),
-    "target": Photos("The photo to change.", required=True),
+    "target": Photos("The photo or the animation to change.", required=True),
     "like": Photos("A photo of the person to replace; goes with `faces=like`."),
     "faces": Value(
         "Which faces of the target; indices are those of `/v1/faces`, from 0, from the left.",
@@ -68,11 +68,17 @@ SWAP: Table = {
         {"type": "string", "enum": ["base64", "none"], "default": "base64"},
     ),
 }
+OPTIONS = ("faces", "format", "quality", "boost", "weight", "enhance", "masks")
+"""The fields of a swap that are no photos and say how it is made."""
+
 FACES: Table = {"image": Photos("The photo to look at.", required=True)}
 JOB: Table = {
     "source": SWAP["source"],
-    "target": Photos("The photos to change.", most=MOST_TARGETS, required=True),
-    **{name: SWAP[name] for name in ("like", "faces", "format", "quality")},
+    "target": Photos(
+        "The photos, animations or videos to change.", most=MOST_TARGETS, required=True
+    ),
+    "like": SWAP["like"],
+    **{name: SWAP[name] for name in OPTIONS},
     "output": Value(
         "URIs that the results are written to, one for each target, with spaces between them: gs:,"
         " or signed ones (https:) that take a PUT. Without them, results are kept here.",

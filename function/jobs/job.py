@@ -70,9 +70,7 @@ class Spec:
         sources: how many photos there are of the person to put in.
         targets: how many photos are to be changed.
         like: whether there is a photo of the person to replace.
-        faces: which faces, as in a request.
-        format: of the results; None for the target's own.
-        quality: of the results; None for the format's default.
+        options: what else a request said about the swap, by field, as it said it.
         outputs: URIs that results are written to, one for each target, or none.
         prices: tokens for each target.
         receipt: what was taken for them.
@@ -90,9 +88,7 @@ class Spec:
     sources: int = 1
     targets: int = 1
     like: bool = False
-    faces: str = "all"
-    format: str | None = None
-    quality: int | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
     outputs: tuple[str, ...] = ()
     prices: tuple[int, ...] = ()
     receipt: Receipt | None = None
@@ -126,6 +122,10 @@ class Spec:
     def result(self, place: int) -> str:
         """The name of a result on the shelf."""
         return f"{self.at}/result-{place}"
+
+    def part(self, place: int, number: int) -> str:
+        """The name of a finished part of a clip on the shelf."""
+        return f"{self.at}/part-{place}-{number}"
 
     @property
     def inputs(self) -> list[str]:
@@ -166,11 +166,15 @@ class Item:
         state: where it is; `RUNNING` also after a crash, when it has not been taken up again.
         result: what is known about the result, once there is one.
         problem: why there is none, once that is known.
+        frames: of a clip: how many are done, and how many there are.
+        parts: of a clip: how many are done and kept on the shelf.
     """
 
     state: State = State.QUEUED
     result: Mapping[str, Any] | None = None
     problem: Mapping[str, Any] | None = None
+    frames: tuple[int, int] | None = None
+    parts: int = 0
 
     def text(self) -> str:
         """As text for a book."""
@@ -180,7 +184,14 @@ class Item:
     def parse(cls, text: str) -> Self:
         """Read `text`."""
         told = json.loads(text)
-        return cls(State(told["state"]), told["result"], told["problem"])
+        frames = told.get("frames")
+        return cls(
+            State(told["state"]),
+            told["result"],
+            told["problem"],
+            tuple(frames) if frames else None,
+            told.get("parts", 0),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,6 +244,21 @@ class Job:
     def done(self) -> int:
         """How many targets are done, well or badly."""
         return sum(not item.state.open for item in self.items)
+
+    @property
+    def kept(self) -> list[str]:
+        """The names of everything of it that may be on the shelf."""
+        return [*self.spec.inputs, *self.spec.results, *self.leftovers]
+
+    @property
+    def leftovers(self) -> list[str]:
+        """The names of parts of clips, one more than is known of."""
+        return [
+            self.spec.part(place, number)
+            for place, item in enumerate(self.items)
+            if item.frames
+            for number in range(item.parts + 1)
+        ]
 
     def unbegun(self) -> int:
         """The tokens of the targets that nobody has begun with."""

@@ -77,4 +77,5 @@ def _item(job: Job, at: int, item: Item) -> dict[str, Any]:
     if result:
         result.setdefault("uri", f"{PATH}/{job.spec.id}/results/{at}")
     problem = item.problem if state is State.FAILED else None
-    return {"state": str(state), "result": result, "problem": problem}
+    frames = {"done": item.frames[0], "total": item.frames[1]} if item.frames else None
+    return {"state": str(state), "frames": frames, "result": result, "problem": problem}

@@ -16,11 +16,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from function import lease, logs
-from function.faces.select import Selection
+from function.faces.look import Look
+from function.faces.select import Selection, Way
 from function.jobs import callback, report
 from function.jobs.book import BookError
 from function.jobs.job import Call, Item, State, outcome
 from function.jobs.shelf import NoSpaceError, ShelfError
+from function.jobs.watching import Watching
 from function.lease import Running
 from function.orders import SwapOrder, Upload
 from function.problems import Problem
@@ -28,7 +30,7 @@ from function.storage.place import ChangedError
 from function.turn import Turn, current
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from function.admission.account import Receipt
     from function.jobs.book import Book, Taken
@@ -45,6 +47,7 @@ MARK = "ember-job"
 
 _TRIES = 5
 _LOOK_S = 1.0
+_COUNT_S = 5.0
 _SWEEP_S = 30.0
 _RENEW_S = 2.0
 _CALLS = 8
@@ -79,6 +82,7 @@ class Works:
 
     Attributes:
         listeners: are told of each job that has ended here.
+        watchers: are told now and then how many jobs there are, of all replicas; see `Book.counts`.
     """
 
     def __init__(
@@ -100,6 +104,7 @@ class Works:
         self._more = asyncio.Event()
         self._rng = random.Random()  # noqa: S311 (for pauses)
         self.listeners: list[Callable[[State], None]] = []
+        self.watchers: list[Callable[[Mapping[str, int]], None]] = []
 
     def wake(self) -> None:
         """There may be something to do."""
@@ -107,7 +112,7 @@ class Works:
 
     async def run(self) -> None:
         """Take jobs, send callbacks and strike out what is over, for ever."""
-        sweep_at = 0.0
+        sweep_at = count_at = 0.0
         while True:
             self._more.clear()
             try:
@@ -115,6 +120,11 @@ class Works:
                     pass
                 while len(self._calls) < _CALLS and await self._call():
                     pass
+                if time.monotonic() >= count_at:
+                    count_at = time.monotonic() + _COUNT_S
+                    counts = await self.book.counts()
+                    for watcher in self.watchers:
+                        watcher(counts)
                 if time.monotonic() >= sweep_at:
                     sweep_at = time.monotonic() + _SWEEP_S
                     await self._sweep()
@@ -146,7 +156,7 @@ class Works:
                 self._running[key].cancel()
             self._give_back(job.spec, job.unbegun())
             self._tell(job)
-        await self.shelf.drop([*job.spec.inputs, *job.spec.results])
+        await self.shelf.drop(job.kept)
         return job
 
     async def _take(self) -> bool:
@@ -195,7 +205,7 @@ class Works:
         with contextlib.suppress(BookError, ShelfError):
             job = await self.book.get(spec.key)
             if job is None or job.state in {State.CANCELLED, State.DELETED}:
-                await self.shelf.drop([*spec.inputs, *spec.results])
+                await self.shelf.drop(job.kept if job else [*spec.inputs, *spec.results])
 
     async def _do(self, taken: Taken) -> bool:
         """Do what is left of a job, and write down what became of it; whether it was still ours."""
@@ -218,7 +228,7 @@ class Works:
         for at, item in enumerate(items):
             if item.state.open:
                 told = item.problem or report.of_problem(problem)
-                items[at] = Item(State.FAILED, problem=told)
+                items[at] = replace(item, state=State.FAILED, problem=told)
                 await self._mark(taken, at, items[at])
         state = outcome(tuple(items))
         keep_s = self.terms.keep_s
@@ -227,7 +237,8 @@ class Works:
         self._give_back(spec, unbegun)
         self._tell(replace(taken.job, state=state))
         with contextlib.suppress(ShelfError):  # what stays is dropped when the job is over
-            await self.shelf.drop(spec.inputs)
+            parts = replace(taken.job, items=tuple(items)).leftovers
+            await self.shelf.drop([*spec.inputs, *parts])
         self.wake()
         return True
 
@@ -255,26 +266,35 @@ class Works:
         """Do one target; what is to be known about it, also where it has to be tried again."""
         spec, turn = taken.job.spec, Turn(taken.job.spec.lane)
         before = taken.job.items[at]
+        watching = Watching(
+            self.shelf,
+            spec,
+            at,
+            item=before,
+            keep_s=self.terms.keep_s + _SWEEP_S,
+            mark=lambda item: self._mark(taken, at, item),
+        )
         async with self._places:
             current.set(turn)
+            telling = asyncio.create_task(watching.tell())
             try:
-                if not await self._mark(taken, at, Item(State.RUNNING)):
+                if not await self._mark(taken, at, watching.item):
                     return before
                 target = await self._photo(spec.target(at), "target")
-                order = SwapOrder(
-                    sources, target, Selection.parse(spec.faces), like, spec.format, spec.quality
-                )
-                result = await self._swap(order)
-                item = Item(State.SUCCEEDED, result=await self._keep(spec, at, result))
+                result = await self._swap(_order(spec, sources, target, like), watching)
+                kept = await self._keep(spec, at, result)
+                item = replace(watching.item, state=State.SUCCEEDED, result=kept)
             except Problem as problem:
                 told = report.of_problem(problem)
-                item = Item(State.FAILED, problem=told)
+                item = replace(watching.item, state=State.FAILED, problem=told)
                 if problem.kind.status >= 500:
                     began = turn.begun or before.state is State.RUNNING
-                    item = Item(State.RUNNING if began else State.QUEUED, problem=told)
+                    item = replace(item, state=State.RUNNING if began else State.QUEUED)
             except Exception:
                 log.exception("a target of a job failed")
-                item = Item(State.RUNNING)
+                item = watching.item
+            finally:
+                telling.cancel()
             await self._mark(taken, at, item)
             return item
 
@@ -382,11 +402,26 @@ class Works:
             if job.state.open:
                 await self.end(key)
             else:
-                await self.shelf.drop([*job.spec.inputs, *job.spec.results])
+                await self.shelf.drop(job.kept)
                 await self.book.forget(key)
 
 
 _GIVEN_UP = Problem("internal", f"It was tried {_TRIES} times and never came to an end.")
+
+
+def _order(
+    spec: Spec, sources: tuple[Upload, ...], target: Upload, like: Upload | None
+) -> SwapOrder:
+    options = spec.options
+    return SwapOrder(
+        sources=sources,
+        target=target,
+        faces=Selection.parse(options.get("faces", Way.ALL)),
+        like=like,
+        format=options.get("format"),
+        quality=options.get("quality"),
+        look=Look.of(options),
+    )
 
 
 def _unreachable() -> Problem:

@@ -28,7 +28,9 @@ for (const zone of zones) {
   });
 }
 replica.addEventListener("change", refresh);
-keys.addEventListener("change", () => zones.flatMap((zone) => zone.photos).forEach((photo) => photo.again()));
+keys.addEventListener("change", () => {
+  for (const photo of zones.flatMap((zone) => zone.photos)) photo.again();
+});
 document.addEventListener("visibilitychange", () => document.hidden || replica.check());
 swap.onclick = () => blocked() || run();
 cancel.onclick = () => running.abort();

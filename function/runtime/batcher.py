@@ -9,6 +9,7 @@ other step does. See docs/batching.md.
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import time
 from contextlib import AbstractContextManager, nullcontext
@@ -26,6 +27,7 @@ from function.runtime.gate import abandoned, whose
 from function.runtime.headroom import Comeback
 from function.runtime.queue import Part, Queue, Ticket
 from function.runtime.sanity import WrongResultError, finite
+from function.turn import Lane
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -39,6 +41,8 @@ if TYPE_CHECKING:
     _Part = Part["_Member"]
 
 log = logging.getLogger("ember.batcher")
+
+_STRETCH = 2.0  # how much longer interactive items may take because others share their batch
 
 
 class _Member:
@@ -280,13 +284,20 @@ class Batcher:
         self._busy += 1
         self._come_back(now)
         buckets = self._buckets.up_to(self._limit)
-        slack = head.turn.deadline - now
+        slack = min(head.turn.deadline - now, self._patience(buckets))
         parts = self._queue.take(buckets.rows(self._queue.room_for(head), self.cost, slack))
         for ticket, start, _ in parts:
             if not start:
                 self._gate.observer.waited("batch", ticket.turn.lane, now - ticket.since)
         self._call()
         return parts
+
+    def _patience(self, buckets: Buckets) -> float:
+        """How long a batch may take for the sake of the interactive items that wait."""
+        urgent = min(self._queue.waiting(Lane.INTERACTIVE), buckets.largest)
+        if not urgent or not self.cost.sloped:
+            return math.inf
+        return _STRETCH * self.cost.seconds(buckets.padded(urgent))
 
     def _come_back(self, now: float) -> None:
         """Allow one size more, if memory has become clearly more since it was too little."""

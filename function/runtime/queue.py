@@ -11,7 +11,7 @@ from collections import Counter
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
-from function.turn import Lane, Turn
+from function.turn import SHARES, Lane, Turn
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
@@ -20,9 +20,6 @@ T = TypeVar("T")
 
 NOBODY = Turn(Lane.INTERACTIVE)
 """The turn of work for nobody, e.g. a warm-up: it is waited for, and never gone."""
-
-SHARES = {Lane.STANDARD: 20, Lane.BULK: 5}
-"""Of all rows, in percent, what a lane gets at least while it has something waiting."""
 
 _ROW = 100  # the credit that one row costs
 _PATIENCE_S = 60.0  # the deadline, as far as the order goes, of who has a later one or none

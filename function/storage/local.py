@@ -155,10 +155,13 @@ class Local:
 
     def _way(self, uri: str) -> tuple[Path, tuple[str, ...]]:
         """The allowed folder, and the way from there, without links and dots."""
-        split = urlsplit(uri)
-        text = url2pathname(split.path)
+        try:
+            split = urlsplit(uri)
+            text = url2pathname(split.path)
+        except ValueError:  # of what is no host at all
+            raise _malformed() from None
         if split.netloc not in {"", "localhost"} or not text.startswith("/") or "\0" in text:
-            raise Problem("bad_value", "A file: URI looks like file:///folder/photo.jpg.")
+            raise _malformed()
         with _translating():
             path = Path(text).resolve()
             for folder in self._folders:
@@ -166,6 +169,10 @@ class Local:
                 if path.is_relative_to(root) and path != root:
                     return root, path.relative_to(root).parts
         raise forbidden(_OUTSIDE)
+
+
+def _malformed() -> Problem:
+    return Problem("bad_value", "A file: URI looks like file:///folder/photo.jpg.")
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from keepalive.failure import Exit, Failure
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from keepalive.schedule import Pool
+    from keepalive.prescaler.schedule import Pool
 
 SYSTEM = "knative-serving"
 _LEAST_VERSION = (1, 21)

@@ -11,7 +11,7 @@ from keepalive.simulation.picture import seconds
 if TYPE_CHECKING:
     from keepalive.plan.choice import Choice
     from keepalive.plan.trial import Trial, Trials
-    from keepalive.schedule import Schedule
+    from keepalive.prescaler.schedule import Schedule
 
 _FIELDS = (
     "batch",

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from keepalive.plan.choice import Choice
-    from keepalive.schedule import Schedule
+    from keepalive.prescaler.schedule import Schedule
     from keepalive.simulation.service import Service
 
 _COMPONENT = """\

@@ -11,7 +11,7 @@ import numpy as np
 
 from keepalive.kpa.decider import TICK_S
 from keepalive.plan.choice import Cover
-from keepalive.schedule import Schedule, Window
+from keepalive.prescaler.schedule import Schedule, Window
 from keepalive.traces.shapes import DAY_S
 
 if TYPE_CHECKING:

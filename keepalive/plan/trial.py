@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from zoneinfo import ZoneInfo
 
     from keepalive.plan.choice import Choice
-    from keepalive.schedule import Schedule
+    from keepalive.prescaler.schedule import Schedule
     from keepalive.simulation.options import Given
     from keepalive.simulation.outcome import Outcome
     from keepalive.simulation.service import Service

@@ -10,11 +10,11 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from keepalive import swap
 from keepalive.cluster.client import Conflict, Missing, Resource
 from keepalive.cluster.target import held
 from keepalive.exchange import Unreachable
 from keepalive.failure import Exit, Failure
+from keepalive.pinger import swap
 from keepalive.rollout import judge, traffic
 from keepalive.rollout.traffic import Progress
 

@@ -113,7 +113,7 @@ def simulate(
         raise click.BadParameter(str(error), param_hint="--set") from None
     planned = None
     if schedule:
-        from keepalive.schedule_file import read as scheduled
+        from keepalive.prescaler.schedule_file import read as scheduled
 
         told = scheduled(schedule)
         planned = floors(told, begin.replace(tzinfo=told.timezone), len(known.rates))

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from keepalive.decide import Memory, Samples, Spec, decide
+from keepalive.prescaler.decide import Memory, Samples, Spec, decide
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from numpy.typing import NDArray
 
-    from keepalive.schedule import Schedule
+    from keepalive.prescaler.schedule import Schedule
 
 _EVERY_S = 60
 

@@ -97,8 +97,10 @@ def _figure(outcome: Outcome, title: str, objective_s: float | None) -> Any:
     for axes in (traffic, replicas, latency, lost):
         style(axes)
     figure.suptitle(title, x=0.01, ha="left", fontsize=14, fontweight="bold", color=INK)
-    told = "   ".join(f"{name} {value}" for name, value in summary(outcome) if value != "0")
-    traffic.set_title(told, loc="left", fontsize=8.5, color=INK, pad=10)
+    told = [f"{name} {value}" for name, value in summary(outcome)]
+    half = (len(told) + 1) // 2
+    lines = "     ".join(told[:half]), "     ".join(told[half:])
+    traffic.set_title("\n".join(lines), loc="left", fontsize=9, color=INK, pad=10)
     series = outcome.series
     hours = _spread(np.arange(len(outcome.rates)) / 3600)
     traffic.fill_between(hours, _spread(outcome.rates), color=GREY, alpha=0.35, linewidth=0)
@@ -145,6 +147,7 @@ def _latency(axes: Any, outcome: Outcome, objective_s: float | None) -> None:
             ha="right",
             fontsize=8.5,
             color=INK,
+            bbox={"facecolor": "white", "alpha": 0.85, "linewidth": 0, "pad": 1},
         )
     axes.set_yscale("log")
     low, high = axes.get_ylim()

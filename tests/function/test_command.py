@@ -177,7 +177,7 @@ class TestServing:
 
     def test_it_serves_without_the_cli_extra(self, tmp_path, free_port):
         from keepalive.exchange import Unreachable
-        from keepalive.ping import ping, readyz
+        from keepalive.pinger.ping import ping, readyz
 
         log = (tmp_path / "log").open("wb")
         process = subprocess.Popen(

@@ -17,7 +17,7 @@ from warmup.timeline import Timeline
 HEAVY = {"numpy", "cv2", "PIL", "onnxruntime"}
 NEVER = {
     "click", "rich", "google", "matplotlib", "kubernetes", "lightkube", "insightface", "redis",
-    "jwt", "tensorrt", "pycuda", "pandas", "scipy", "pydantic", "requests",
+    "jwt", "tensorrt", "pycuda", "pandas", "scipy", "pydantic", "requests", "av",
 }  # fmt: skip
 
 AT_THE_FIRST_ANSWER = """

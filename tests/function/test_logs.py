@@ -192,3 +192,16 @@ def test_readable_lines_show_request_and_traceback(log):
     first, *rest = stream.getvalue().splitlines()
     assert first.endswith("failed  request_id=abc")
     assert rest[-1] == "ValueError: why"
+
+
+def test_each_line_has_the_moment_of_its_own_event():
+    lines_of, moments = logs.JsonLines(), [1.5, 1.75, 61.0, 1.999999, 1e9 + 0.001]
+    records = [logging.makeLogRecord({"created": moment, "msg": "x"}) for moment in moments]
+    times = [json.loads(lines_of.format(record))["time"] for record in records]
+    assert times[:4] == [
+        "1970-01-01T00:00:01.500Z",
+        "1970-01-01T00:00:01.750Z",
+        "1970-01-01T00:01:01.000Z",
+        "1970-01-01T00:00:01.999Z",
+    ]
+    assert times[4].startswith("2001-09-09T01:46:40.00")

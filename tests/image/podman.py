@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from keepalive.ping import Unreachable, ping
+from keepalive.pinger.ping import Unreachable, ping
 from tests.function.http.live import FORM, Answer, multipart
 from tests.function.http.raw import eventually
 

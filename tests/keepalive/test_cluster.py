@@ -13,7 +13,7 @@ from keepalive.cluster.client import Cluster, Conflict, Missing, Resource
 from keepalive.cluster.lease import Lease, Taken, peek
 from keepalive.cluster.target import CHANGED, HOLD, REASON, change
 from keepalive.failure import Failure
-from keepalive.schedule import Pool
+from keepalive.prescaler.schedule import Pool
 from tests.kube.knative import MIN_SCALE
 from tests.kube.server import running
 from tests.kube.service import service

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from keepalive.decide import Memory, Peak, Samples, Spec, decide
-from keepalive.diagnose import State
-from keepalive.pool import Model, Node
-from keepalive.schedule import Batch, Event, Schedule, Window
+from keepalive.prescaler.decide import Memory, Peak, Samples, Spec, decide
+from keepalive.prescaler.diagnose import State
+from keepalive.prescaler.pool import Model, Node
+from keepalive.prescaler.schedule import Batch, Event, Schedule, Window
 
 patient = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 BERLIN = ZoneInfo("Europe/Berlin")

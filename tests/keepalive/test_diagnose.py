@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from keepalive.diagnose import State, diagnose
-from keepalive.pool import Model, Node
+from keepalive.prescaler.diagnose import State, diagnose
+from keepalive.prescaler.pool import Model, Node
 
 CALM = Model(ready=4, in_flight=4, p95_s=0.4)
 GPUS = Node(gpus=4, busy=0.9, memory=0.7, drivers=1)

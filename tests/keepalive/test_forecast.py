@@ -6,10 +6,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from keepalive.backtest import backtest
-from keepalive.forecast import STEP, Forecaster
+from keepalive.forecasting.backtest import backtest
+from keepalive.forecasting.forecast import STEP, Forecaster
+from keepalive.prescaler.schedule import Event
 from keepalive.prometheus import Point
-from keepalive.schedule import Event
 from tests.keepalive.weeks import BERLIN, END, usual, weeks
 
 LEAD = timedelta(minutes=15)

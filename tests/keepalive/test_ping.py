@@ -22,7 +22,7 @@ from cryptography.x509.oid import NameOID
 
 from keepalive.cli import commands
 from keepalive.exchange import Unreachable
-from keepalive.ping import Answer, ping, readyz, wait
+from keepalive.pinger.ping import Answer, ping, readyz, wait
 from tests.keepalive.answering import LOADING, READY, answering, serving
 from tests.keepalive.recorded import wait_for
 
@@ -315,7 +315,7 @@ class TestCommand:
 
     def test_pings_do_not_all_come_at_once(self, monkeypatch):
         waits = []
-        monkeypatch.setattr("keepalive.cli.time.sleep", waits.append)
+        monkeypatch.setattr("keepalive.pinger.command.time.sleep", waits.append)
         with answering(200, READY) as server:
             for _ in range(20):
                 done = CliRunner().invoke(commands, ["ping", server.url, "--jitter=30"])

@@ -22,7 +22,7 @@ from keepalive.plan.naive import naive
 from keepalive.plan.picture import frontier
 from keepalive.plan.search import Bounds, neighbours, search, start
 from keepalive.plan.trial import Objective, Trials
-from keepalive.schedule_file import parse
+from keepalive.prescaler.schedule_file import parse
 from keepalive.simulation.options import Given
 from keepalive.simulation.service import Service, line
 from keepalive.traces import shapes

@@ -15,22 +15,23 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from keepalive import ping_metrics, pool_metrics
-from keepalive.check import Check, Outcome
 from keepalive.cli import commands
 from keepalive.cluster.lease import Lease, Taken
 from keepalive.cluster.target import HOLD, REASON
-from keepalive.decide import Decision, Memory, Peak
-from keepalive.diagnose import Finding, State
 from keepalive.failure import Failure
-from keepalive.forecast import Forecast
-from keepalive.ping import Answer
-from keepalive.pool import Model, Node
-from keepalive.prescale import Prescaler, Round, Seen, Wanted
+from keepalive.forecasting.forecast import Forecast
+from keepalive.pinger import metrics as ping_metrics
+from keepalive.pinger.check import Check, Outcome
+from keepalive.pinger.ping import Answer
+from keepalive.pinger.swap import Swapped
+from keepalive.prescaler import metrics as pool_metrics
+from keepalive.prescaler.decide import Decision, Memory, Peak
+from keepalive.prescaler.diagnose import Finding, State
+from keepalive.prescaler.pool import Model, Node
+from keepalive.prescaler.prescale import Prescaler, Round, Seen, Wanted
+from keepalive.prescaler.remember import dump, load
+from keepalive.prescaler.schedule_file import parse
 from keepalive.prometheus import Prometheus
-from keepalive.remember import dump, load
-from keepalive.schedule_file import parse
-from keepalive.swap import Swapped
 from tests.keepalive.recorded import demand, prometheus, recorded, text
 from tests.kube.knative import MIN_SCALE
 from tests.kube.server import running

@@ -9,9 +9,9 @@ from itertools import pairwise
 
 import pytest
 
-from keepalive import signals
 from keepalive.failure import Failure
-from keepalive.forecast import STEP, Forecaster
+from keepalive.forecasting.forecast import STEP, Forecaster
+from keepalive.prescaler import signals
 from keepalive.prometheus import Prometheus
 from tests.keepalive.answering import answering
 from tests.keepalive.recorded import demand, prometheus, recorded, text

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from keepalive.failure import Failure
-from keepalive.schedule_file import parse, read
+from keepalive.prescaler.schedule_file import parse, read
 
 HEAD = """
 timezone = "Europe/Berlin"

@@ -16,7 +16,7 @@ from click.testing import CliRunner
 from keepalive import hpa
 from keepalive.failure import Failure
 from keepalive.kpa.settings import read as settings_of
-from keepalive.schedule import Schedule, Window
+from keepalive.prescaler.schedule import Schedule, Window
 from keepalive.simulation import service as services
 from keepalive.simulation.command import simulate as command
 from keepalive.simulation.fleet import Gpus, Nodes

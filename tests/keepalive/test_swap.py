@@ -11,7 +11,7 @@ from urllib.request import urlopen
 import pytest
 
 from keepalive.exchange import Unreachable
-from keepalive.swap import Busy, Wrong, address, swap
+from keepalive.pinger.swap import Busy, Wrong, address, swap
 from tests.keepalive.answering import READY, answering, serving
 from tests.running import running
 

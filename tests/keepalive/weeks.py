@@ -10,7 +10,7 @@ import random
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
-from keepalive.forecast import STEP
+from keepalive.forecasting.forecast import STEP
 from keepalive.prometheus import Point
 
 BERLIN = ZoneInfo("Europe/Berlin")

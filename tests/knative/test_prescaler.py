@@ -10,7 +10,7 @@ import yaml
 from click.testing import CliRunner
 
 from keepalive.cli import commands
-from keepalive.schedule_file import parse
+from keepalive.prescaler.schedule_file import parse
 from tests.knative import names, promises, schemas, webhook
 from tests.knative.manifests import KNATIVE, render, rendered
 from tests.kube.knative import MIN_SCALE

@@ -14,7 +14,7 @@ from keepalive.kpa.settings import Metric, Settings
 from keepalive.plan.choice import Choice, Cover
 from keepalive.plan.search import Bounds
 from keepalive.plan.trial import Objective, Trials
-from keepalive.schedule import Schedule, Window
+from keepalive.prescaler.schedule import Schedule, Window
 from keepalive.simulation import scaling
 from keepalive.simulation.floors import floors
 from keepalive.simulation.options import Given

@@ -9,7 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from function.admission.queue import Load, Queue, decide
-from function.turn import Lane
+from function.runtime.queue import Queue as Places
+from function.runtime.queue import Ticket
+from function.turn import SHARES, Lane, Turn
 
 COUNTS = st.fixed_dictionaries({lane: st.integers(0, 200) for lane in Lane})
 PLACES = st.integers(1, 64)
@@ -30,9 +32,9 @@ def test_the_predicted_wait_is_within_one_turn_of_a_queue_that_is_played_through
     assert abs(predicted - simulated_wait(n, places, hold)) <= hold * (1 + 1e-9)
 
 
-@given(COUNTS, PLACES, HOLD)
-def test_a_more_urgent_lane_never_waits_longer(counts, places, hold):
-    load = Load(counts, places, hold)
+@given(st.integers(0, 200), PLACES, HOLD)
+def test_of_lanes_that_are_equally_long_the_more_urgent_never_waits_longer(count, places, hold):
+    load = Load(dict.fromkeys(Lane, count), places, hold)
     waits = [load.wait_s(lane) for lane in Lane]
     assert waits == sorted(waits)
 
@@ -60,6 +62,28 @@ def test_who_comes_again_when_told_is_let_in_if_nobody_else_came(counts, places,
 def test_the_limit_of_a_lane_holds_whatever_the_deadline(counts, lane, limit):
     refusal = decide(Load(counts, 2), lane, limit=limit, left_s=math.inf)
     assert (refusal is None) == (counts[lane] < limit + 2)
+
+
+@given(st.sampled_from([*SHARES]), st.integers(0, 30))
+def test_a_lane_with_a_share_waits_as_promised_while_more_urgent_ones_keep_coming(lane, own):
+    queue = Places()
+    for _ in range(own):
+        queue.put(Ticket(lane, Turn(lane)), 0.0)
+    queue.put(Ticket("mine", Turn(lane)), 0.0)
+    turns, item = 0, None
+    while item != "mine":
+        queue.put(Ticket(None, Turn(Lane.INTERACTIVE)), 0.0)
+        item = queue.take(1)[0].ticket.item
+        turns += 1
+    promised = Load({Lane.INTERACTIVE: 100_000, lane: own}, 1, 1.0).wait_s(lane)
+    assert promised == (own + 1) * 100 / SHARES[lane]
+    assert promised <= turns <= promised + 1
+
+
+def test_a_lone_bulk_request_is_not_refused_for_a_long_queue_of_others():
+    load = Load({Lane.STANDARD: 1000}, 1, 1.0)
+    assert decide(load, Lane.STANDARD, limit=2000, left_s=60).late
+    assert decide(load, Lane.BULK, limit=2000, left_s=60) is None
 
 
 def test_nothing_is_refused_for_its_deadline_before_a_turn_is_known():

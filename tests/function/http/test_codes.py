@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import io
 from ipaddress import ip_network
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 from function.admission.keys import new
 from function.admission.policy import BUILT_IN
@@ -23,6 +25,7 @@ def strict():
         raise RuntimeError("a secret of the inside")
 
     limits = {"max_body_bytes": 200_000, "max_pixels": 320_000, "body_timeout_s": 0.3}
+    limits["clip_max_frames"] = 2
     with Live(fetch=broken, **limits) as server:
         yield server
 
@@ -91,6 +94,14 @@ def swap(*parts, **headers):
     return lambda servers: servers["live"].form("/v1/swap", *parts, **headers)
 
 
+def gif(frames):
+    """A small animation of nobody."""
+    first, *rest = [Image.new("L", (32, 32), 40 * number) for number in range(frames)]
+    out = io.BytesIO()
+    first.save(out, "GIF", save_all=True, append_images=rest)
+    return out.getvalue()
+
+
 def slow_body(servers):
     """Announce a body, send a part of it, and read what comes."""
     with connection(servers["strict"]) as client:
@@ -124,6 +135,9 @@ PRODUCERS = {
         "/v1/faces", ("image", png(600, 600))
     ),
     "unsupported_media_type": swap(SOURCE, ("target", b"%PDF-1.7 not a photo")),
+    "clip_too_long": lambda servers: servers["strict"].form("/v1/swap", SOURCE, ("target", gif(3))),
+    "bad_clip": swap(SOURCE, ("target", gif(3)[:-30])),
+    "needs_job": swap(SOURCE, ("target", b"\0\0\0\x18ftypisom\0\0\2\0")),
     "bad_image": swap(SOURCE, ("target", COLLINS[:3000])),
     "unknown_field": swap(SOURCE, TARGET, ("face", "all")),
     "missing_field": swap(SOURCE),

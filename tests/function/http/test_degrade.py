@@ -99,8 +99,9 @@ def test_enhancing_and_boosting_are_left_out_where_they_were_to_be_done(held, ne
         assert found.result().headers["Ember-Degraded"] is None
     assert {answer.status for answer in answers} == {200}
     said = [answer.headers["Ember-Degraded"] for answer in answers]
-    assert said[0] is None
-    assert "enhance" in answers[0].headers["Server-Timing"]
+    whole = said.index(None)  # two of the first three had places at once
+    assert whole < 3
+    assert "enhance" in answers[whole].headers["Server-Timing"]
     assert said[-1] == "no-enhancer, smaller-boost"
     for answer, degraded in zip(answers, said, strict=True):
         if degraded and "no-enhancer" in degraded:
@@ -108,7 +109,7 @@ def test_enhancing_and_boosting_are_left_out_where_they_were_to_be_done(held, ne
     assert all(
         "no-enhancer" not in (each or "") for each in said[3:5]
     )  # nothing was to be left out
-    assert answers[-1].body != answers[0].body
+    assert answers[-1].body != answers[whole].body
 
 
 def test_bulk_is_refused_where_the_operator_wants_that_first(held):

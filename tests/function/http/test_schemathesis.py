@@ -37,6 +37,7 @@ def nowhere():
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 def test_schemathesis_finds_nothing(nowhere, tmp_path):
     program = Path(sys.executable).with_name("schemathesis")
     command = [program, "--config-file", CONFIG, "run", nowhere.url + "/openapi.json"]

@@ -128,7 +128,9 @@ def test_warnings_travel_in_the_header_and_in_the_report(live):
     frames = [live.form("/v1/swap", SOURCE, TARGET, ("format", "png")).image.convert("P")] * 2
     out = io.BytesIO()
     frames[0].save(out, "GIF", save_all=True, append_images=[Image.new("P", (512, 512))])
-    answer = live.form("/v1/swap", SOURCE, ("target", out.getvalue()), Accept="application/json")
+    still = ("format", "png")
+    target = ("target", out.getvalue())
+    answer = live.form("/v1/swap", SOURCE, target, still, Accept="application/json")
     assert "first_frame" in answer.json["warnings"]
     assert answer.headers["Ember-Warnings"].split(", ") == answer.json["warnings"]
     assert live.form("/v1/faces", ("image", COLLINS)).headers["Ember-Warnings"] is None

@@ -179,7 +179,7 @@ class TestTheWorks:
         await works.close(1)
 
     def made(self, book=None, shelf=None, lease_s=0.2):
-        async def swap(order):
+        async def swap(order, watch=None):
             self.orders.append(order)
             if self.failures:
                 raise self.failures.pop(0)
@@ -218,6 +218,15 @@ class TestTheWorks:
         job = await self.ended(works, await self.job(works))
         assert (job.state, len(self.orders)) == (State.SUCCEEDED, 2)
         assert self.refunds == []
+
+    async def test_the_order_has_all_that_the_request_said(self, works):
+        options = {"faces": "index:1", "format": "webp", "quality": 7, "enhance": 3, "weight": 60}
+        await self.ended(works, await self.job(works, sources=2, like=True, options=options))
+        (order,) = self.orders
+        assert [each.field for each in order.sources] == ["source", "source"]
+        assert (order.target.data, order.like.data) == (b"photo", b"photo")
+        assert (order.format, order.quality, order.faces.named) == ("webp", 7, 1)
+        assert (order.look.enhance, order.look.weight) == (3, 0.6)
 
     async def test_what_was_done_is_not_done_again(self, works):
         self.failures = [Problem("storage_unavailable", "not now")]
@@ -291,6 +300,7 @@ def test_what_became_of_jobs_is_counted(live):
     finished(live, name)
     lines = live.get("/metrics").body.decode().splitlines()
     assert any(line.startswith('ember_jobs_total{state="failed"}') for line in lines)
+    assert any(line.startswith('ember_jobs_open{state="queued"} ') for line in lines)
 
 
 def test_a_receipt_gives_back_granted_tokens_first():

@@ -8,6 +8,7 @@ import json
 import re
 
 import numpy as np
+import pytest
 
 from function.http.app import WORKS
 from tests.function.http.live import COLLINS, HOPPER, NOBODY, SOURCE, TARGET
@@ -53,6 +54,16 @@ class TestAJob:
         put(live, name, SOURCE, ("target", HOPPER)).problem("job_conflict", 409)
         assert finished(live, name)["state"] == "succeeded"
 
+    def test_has_the_fields_of_how_faces_are_made(self, live):
+        put(live, new_id(), SOURCE, TARGET, ("masks", "hair")).problem("bad_value", 422)
+        name = new_id()
+        assert put(live, name, SOURCE, TARGET, ("enhance", "0")).status == 201
+        assert finished(live, name)["state"] == "succeeded"
+        name = new_id()
+        put(live, name, SOURCE, TARGET, ("boost", "256"))  # there is no model for it
+        told = finished(live, name)
+        assert told["items"][0]["problem"]["code"] == "bad_value"
+
     def test_that_cannot_be_done_says_why(self, live):
         name = new_id()
         put(live, name, SOURCE, ("target", NOBODY))
@@ -75,6 +86,7 @@ class TestAJob:
             ((SOURCE, TARGET, ("faces", "left")), "bad_value"),
             ((SOURCE, TARGET, ("faces", "like")), "missing_field"),
             ((SOURCE, TARGET, ("like", HOPPER)), "bad_value"),
+            ((SOURCE, TARGET, ("masks", "nose")), "bad_value"),
             ((SOURCE, TARGET, ("output", "gs://b/a gs://b/b")), "bad_value"),
             ((SOURCE, TARGET, ("output", "ftp://b/a")), "unsupported_uri"),
             ((SOURCE, TARGET, ("output", "gs://b/a")), "object_forbidden"),
@@ -96,6 +108,11 @@ class TestASwapThatNobodyWaitsFor:
         photo = f"data:image/jpeg;base64,{base64.b64encode(COLLINS).decode()}"
         answer = live.json("/v1/swap", {"source": photo, "target": photo}, Prefer="respond-async")
         assert finished(live, answer.json["id"])["state"] == "succeeded"
+
+    @pytest.mark.parametrize("uri", ["\ud800", "data:,\udce5", "file://[a/b", "gs://[a/b"])
+    def test_may_name_nothing_that_is_no_uri(self, live, uri):
+        answer = live.json("/v1/swap", {"source": uri, "target": uri}, Prefer="respond-async")
+        assert answer.status == 422, answer.body
 
     def test_is_one_only_for_who_prefers_that(self, live):
         for wish in ("wait=5", "handling=lenient", "respond-asynchronous"):

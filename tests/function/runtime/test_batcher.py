@@ -246,6 +246,22 @@ def test_the_urgent_go_first_and_in_a_lane_the_earliest_deadline(pool, engine, g
     assert engine.first == [[0], [4], [3], [2], [1]]
 
 
+@pytest.mark.parametrize(("base", "shared"), [(1.0, 8), (0.08, 6), (0.0, 2)])
+def test_others_share_an_interactive_batch_as_far_as_they_do_not_double_its_time(
+    pool, batcher, engine, base, shared
+):
+    for size in (1, 8) * 10:
+        batcher.cost.observe(size, base + 0.02 * size)
+    batcher.cost.observe = lambda *_: None
+    bulk = [{"lane": Lane.BULK}] * 9
+    futures = held_up(pool, batcher, engine, *bulk, {"lane": Lane.INTERACTIVE})
+    engine.go.set()
+    wait(futures, PATIENCE_S)
+    assert 10 in engine.first[1]
+    assert len(engine.first[1]) == shared
+    assert sum(engine.sizes) == 11
+
+
 def test_a_member_that_is_too_large_is_run_in_parts(pool, batcher, engine, model):
     batch = numbered(1, 21)
     np.testing.assert_array_equal(call(batcher, batch)[0], model.run(batch)[0])

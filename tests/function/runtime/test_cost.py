@@ -70,3 +70,12 @@ def test_no_batch_takes_less_than_nothing_nor_less_than_a_smaller_one(batches):
     assert cost.base >= 0
     assert cost.slope >= 0
     assert cost.seconds(1) <= cost.seconds(64)
+
+
+def test_batches_of_one_size_do_not_show_what_of_it_is_the_base():
+    cost = Cost()
+    for _ in range(30):
+        cost.observe(4, 1.0)
+    assert (cost.known, cost.sloped) == (True, False)
+    cost.observe(8, 1.5)
+    assert cost.sloped

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from function.runtime.queue import SHARES, Queue, Ticket
-from function.turn import Lane, Turn
+from function.runtime.queue import Queue, Ticket
+from function.turn import SHARES, Lane, Turn
 
 LANES = st.sampled_from(list(Lane))
 DEADLINES = st.sampled_from([5.0, 7.0, 30.0, 59.0, math.inf])

@@ -109,6 +109,7 @@ async def test_what_is_not_a_file_is_not_there(here, folder, make):
         ("file://other-host/photo.jpg", "bad_value"),
         ("file:photo.jpg", "bad_value"),
         ("file:///%00", "bad_value"),
+        ("file://[a/photo.jpg", "bad_value"),
     ],
 )
 async def test_what_is_malformed_is_a_bad_value(here, uri, code):

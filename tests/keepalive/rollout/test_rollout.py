@@ -11,7 +11,7 @@ from keepalive.cluster.client import Cluster
 from keepalive.cluster.target import HOLD
 from keepalive.failure import Failure
 from keepalive.rollout import rollout as rolling
-from keepalive.rollout.cli import rollout as command
+from keepalive.rollout.command import rollout as command
 from keepalive.rollout.judge import Seen
 from keepalive.rollout.rollout import Rollout, Wanted, Worse
 from keepalive.rollout.traffic import MARK

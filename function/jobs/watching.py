@@ -1,0 +1,88 @@
+"""A clip of a job while it is in work: how far it is, and its finished parts on the shelf."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from function.jobs.job import State
+from function.jobs.shelf import NoSpaceError, ShelfError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from function.jobs.job import Item, Spec
+    from function.jobs.shelf import Shelf
+
+log = logging.getLogger("ember.jobs")
+
+_TELL_S = 1.0
+
+
+class Watching:
+    """What a clip needs while it is in work: `Parts`, and whom to tell how far it is.
+
+    Args:
+        shelf: has the parts.
+        spec: the job.
+        at: which target.
+        item: it, as it is in the book.
+        keep_s: how long the shelf keeps a part.
+        mark: writes the target down.
+
+    Attributes:
+        item: the target as it is now.
+    """
+
+    def __init__(
+        self,
+        shelf: Shelf,
+        spec: Spec,
+        at: int,
+        *,
+        item: Item,
+        keep_s: float,
+        mark: Callable[[Item], Awaitable[object]],
+    ) -> None:
+        self._shelf, self._spec, self._at, self._keep_s = shelf, spec, at, keep_s
+        self._mark = mark
+        self.item = replace(item, state=State.RUNNING, problem=None)
+
+    def progress(self, done: int, total: int) -> None:
+        """See `Progress`."""
+        self.item = replace(self.item, frames=(done, total))
+
+    async def tell(self) -> None:
+        """Write down how far it is, now and then, for ever."""
+        told = self.item
+        while True:
+            await asyncio.sleep(_TELL_S)
+            if told != (now := self.item):
+                told = now
+                await self._mark(now)
+
+    async def get(self, name: str) -> bytes | None:
+        """See `Parts`. A part that another version of Ember has made is none."""
+        try:
+            kept = await self._shelf.get(self._place(name))
+            whole = await kept.whole() if kept else b""
+        except ShelfError as error:
+            log.warning("a part cannot be read", extra={"reason": str(error)})
+            return None
+        made_as, _, data = whole.partition(b"\n")
+        return data if made_as == name.encode() else None
+
+    async def put(self, name: str, data: bytes) -> None:
+        """See `Parts`. What cannot be kept is only for this try."""
+        place, number = self._place(name), int(name.rpartition("-")[2])
+        self.item = replace(self.item, parts=max(self.item.parts, number + 1))
+        try:
+            await self._shelf.put(place, name.encode() + b"\n" + data, self._keep_s)
+        except (ShelfError, NoSpaceError) as error:
+            log.warning("a part cannot be kept", extra={"reason": str(error) or "no room"})
+        await self._mark(self.item)
+
+    def _place(self, name: str) -> str:
+        return self._spec.part(self._at, int(name.rpartition("-")[2]))

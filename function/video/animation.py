@@ -1,0 +1,293 @@
+"""Animated GIF and WebP: the same swap on every frame; times, loops and transparency are kept."""
+
+from __future__ import annotations
+
+import io
+import logging
+from typing import TYPE_CHECKING
+
+import numpy as np
+from PIL import Image
+
+from function.images.kinds import Kind
+from function.images.picture import Picture
+from function.orders import ClipResult
+from function.problems import Problem
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from function.caution import Caution
+    from function.faces.face import Box
+    from function.faces.select import Selection
+    from function.video.limits import Limits
+    from function.video.studio import Studio
+
+log = logging.getLogger(__name__)
+
+MOST_PIXELS = 100_000_000
+"""Of all frames of an animation together, as all of them are in memory when it is written."""
+_CLEAR = 255
+"""The place of the transparent colour in a palette."""
+_WEBP_QUALITY = 90
+
+
+class Frame:
+    """One frame of an animation, put together with those below it.
+
+    Args:
+        image: it, as RGBA.
+        at: when it is shown, in seconds.
+
+    Attributes:
+        picture: it.
+        at: as given.
+        pixels: uint8 [H, W, 3] RGB, as it is going to be written.
+        changed: where that is not as before.
+    """
+
+    def __init__(self, image: Image.Image, at: float) -> None:
+        every = np.asarray(image)
+        alpha = every[..., 3]
+        self.picture = Picture(
+            np.ascontiguousarray(every[..., :3]), None if alpha.min() == 255 else alpha.copy()
+        )
+        self.at = at
+        self.pixels = self.picture.pixels
+        self.changed: Sequence[Box] = ()
+
+    def put(self, canvas: NDArray[np.uint8], boxes: Sequence[Box]) -> None:
+        """Take over what was changed in these boxes."""
+        self.pixels, self.changed = canvas, boxes
+
+
+class Animation:
+    """Reads an animation, frame after frame.
+
+    Args:
+        data: the file.
+        kind: what it is.
+        limits: what it may have.
+
+    Attributes:
+        count: of frames.
+        durations: of each frame that has been read, in milliseconds.
+
+    Raises:
+        Problem: `bad_clip`, `clip_too_long` or `too_many_pixels`.
+    """
+
+    def __init__(self, data: bytes, kind: Kind, limits: Limits) -> None:
+        limits.check(size=len(data))
+        self._limits = limits
+        self.durations: list[int] = []
+        try:
+            self._image = Image.open(io.BytesIO(data), formats=(kind.name,))
+            width, height = self._image.size
+            limits.check(pixels=width * height)
+            self.count = int(getattr(self._image, "n_frames", 1))
+        except Problem:
+            raise
+        except Exception:  # as in `images.decode`: whatever fails here is the file's fault
+            raise _broken() from None
+        limits.check(frames=self.count)
+        if (every := self.count * width * height) > MOST_PIXELS:
+            raise Problem(
+                "clip_too_long",
+                f"The target has {every} pixels in all of its frames; the limit is {MOST_PIXELS}.",
+                image="target",
+                limit=MOST_PIXELS,
+                value=every,
+            )
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """(width, height) in pixels."""
+        return self._image.size
+
+    @property
+    def pixels(self) -> int:
+        """Of all frames together."""
+        return self.count * self.size[0] * self.size[1]
+
+    @property
+    def seconds(self) -> float:
+        """How long the frames that have been read are shown."""
+        return sum(self.durations) / 1e3
+
+    @property
+    def loop(self) -> int | None:
+        """How often it is shown: 0 means for ever; None means once, as nothing is said."""
+        loop = self._image.info.get("loop")
+        return loop if isinstance(loop, int) else None
+
+    def look(self) -> Frame | None:
+        """The next frame; None after the last.
+
+        Raises:
+            Problem: `bad_clip` or `clip_too_long`.
+        """
+        if len(self.durations) == self.count:
+            return None
+        try:
+            self._image.seek(len(self.durations))
+            image = self._image.convert("RGBA")
+            duration = int(self._image.info.get("duration", 0))
+        except Exception:  # as above
+            log.debug("the animation cannot be decoded", exc_info=True)
+            raise _broken() from None
+        frame = Frame(image, self.seconds)
+        self.durations.append(duration)
+        self._limits.check(seconds=self.seconds)
+        return frame
+
+
+async def swap_animation(
+    studio: Studio,
+    data: bytes,
+    kinds: tuple[Kind, Kind],
+    selection: Selection,
+    like: NDArray[np.float32] | None,
+    *,
+    quality: int | None,
+    limits: Limits,
+) -> tuple[bytes, ClipResult]:
+    """Swap the faces of an animated image.
+
+    Args:
+        studio: swaps frames.
+        data: the file.
+        kinds: what it is, and what it becomes.
+        selection: which faces.
+        like: float32 [128], the person meant by `faces=like`.
+        quality: 1 to 100; None for a good one.
+        limits: what it may have.
+
+    Returns:
+        The new file, and what is to be known about it.
+
+    Raises:
+        Problem: it cannot be used, or a face is missing.
+    """
+    run = studio.run
+    kind, becomes = kinds
+    film = await run(Animation, data, kind, limits)
+    first = await run(Animation, data, kind, limits)
+    cast = await studio.cast(selection, like, first.look)
+    frames: list[Image.Image] = []
+
+    def take(frame: Frame) -> None:
+        frames.append(_indexed(frame) if becomes is Kind.GIF else _whole(frame))
+
+    rate = 10.0  # frames last as long as they like; so often faces are looked for at the least
+    await studio.shoot(studio.tracker(cast, rate), film.look, take, 0, film.count)
+    if not studio.swapped:
+        raise studio.nobody(selection)
+    image = await run(_saved, frames, film, becomes, quality)
+    cautions: tuple[Caution, ...] = tuple(sorted(studio.cautions))
+    return image, ClipResult(
+        media_type=str(becomes),
+        size=film.size,
+        frames=film.count,
+        seconds=film.seconds,
+        swapped=studio.swapped,
+        cautions=cautions,
+        source=studio.source.face,
+    )
+
+
+def _saved(frames: list[Image.Image], film: Animation, becomes: Kind, quality: int | None) -> bytes:
+    options: dict[str, object] = {}
+    if becomes is Kind.WEBP:
+        options |= {"quality": quality or _WEBP_QUALITY, "method": 1}
+        options["loop"] = film.loop if film.loop is not None else 1
+    else:
+        clear = any("transparency" in frame.info for frame in frames)
+        options |= {"disposal": 2 if clear else 1, "optimize": False}
+        if film.loop is not None:
+            options["loop"] = film.loop
+    out = io.BytesIO()
+    frames[0].save(
+        out,
+        becomes.name,
+        save_all=True,
+        append_images=frames[1:],
+        duration=film.durations,
+        **options,
+    )
+    return out.getvalue()
+
+
+def _whole(frame: Frame) -> Image.Image:
+    """A frame with all its colours, for WebP."""
+    image = Image.fromarray(frame.pixels)
+    if frame.picture.alpha is not None:
+        image.putalpha(Image.fromarray(frame.picture.alpha))
+    return image
+
+
+def _indexed(frame: Frame) -> Image.Image:
+    """A frame in at most 256 colours, for GIF: outside of the faces exactly those that it had.
+
+    The faces get the nearest of these, dithered, and as many new ones as there is room for.
+    """
+    alpha = frame.picture.alpha
+    clear = alpha is not None
+    room = _CLEAR if clear else _CLEAR + 1
+    colours, places = _colours(frame.picture.pixels)
+    if len(colours) > room:  # parts with palettes of their own
+        every = Image.fromarray(frame.pixels).quantize(room, Image.Quantize.MEDIANCUT)
+        table, indices = every.getpalette() or [], np.asarray(every).copy()
+    else:
+        indices = places.astype(np.uint8)
+        table = colours.ravel().tolist()
+        if frame.changed:
+            table += _more(frame, room - len(colours))
+            palette = Image.new("P", (1, 1))
+            palette.putpalette(table + table[:3] * (256 - len(table) // 3))
+            for box in frame.changed:
+                rows, columns = _slices(box)
+                face = Image.fromarray(np.ascontiguousarray(frame.pixels[rows, columns]))
+                near = np.asarray(face.quantize(palette=palette))
+                same = frame.pixels[rows, columns] == frame.picture.pixels[rows, columns]
+                keep = indices[rows, columns]
+                indices[rows, columns] = np.where(same.all(-1), keep, near)
+    if alpha is not None:
+        indices[alpha < 128] = _CLEAR
+    image = Image.fromarray(indices, "P")
+    image.putpalette(table + [0] * (768 - len(table)))
+    if clear:
+        image.info["transparency"] = _CLEAR
+    return image
+
+
+def _colours(pixels: NDArray[np.uint8]) -> tuple[NDArray[np.uint8], NDArray[np.intp]]:
+    """The colours of a picture, uint8 [n, 3], and for each pixel which one it has."""
+    wide = pixels.astype(np.uint32)
+    packed = wide[..., 0] << 16 | wide[..., 1] << 8 | wide[..., 2]
+    found, places = np.unique(packed, return_inverse=True)
+    table = np.stack([found >> 16, found >> 8 & 255, found & 255], -1).astype(np.uint8)
+    return table, places.reshape(packed.shape)
+
+
+def _more(frame: Frame, count: int) -> list[int]:
+    """Up to so many colours that the faces have now, as numbers in a row."""
+    if count < 1:
+        return []
+    faces = [frame.pixels[_slices(box)].reshape(-1, 3) for box in frame.changed]
+    strip = Image.fromarray(np.ascontiguousarray(np.concatenate(faces)[None]))
+    palette = strip.quantize(count, Image.Quantize.MEDIANCUT).getpalette() or []
+    return palette[: 3 * count]
+
+
+def _slices(box: Box) -> tuple[slice, slice]:
+    """The rows and columns of a box."""
+    return slice(int(box.top), int(box.bottom)), slice(int(box.left), int(box.right))
+
+
+def _broken() -> Problem:
+    return Problem(
+        "bad_clip", "The target is a damaged animation, or is cut short.", image="target"
+    )

@@ -1,0 +1,274 @@
+"""A whole clip: part after part, each kept when it is done, and one file again in the end."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+import os
+from dataclasses import dataclass
+from functools import partial
+from importlib import import_module
+from io import BytesIO
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+from function import __version__
+from function.caution import Caution
+from function.images import kinds
+from function.images.kinds import Kind
+from function.orders import ClipResult
+from function.problems import Problem
+from function.video.animation import swap_animation
+from function.video.decoder import decoder
+from function.video.parts import Folder
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from function.orders import ClipOrder, Parts
+    from function.video.limits import Limits
+    from function.video.plate import Plate
+    from function.video.reader import Facts
+    from function.video.studio import Studio
+    from function.video.track import Tracker
+    from function.video.writer import Encoding
+
+log = logging.getLogger("ember.video")
+
+_FITS = {
+    Kind.MP4: {Kind.MP4, Kind.MOV, Kind.MKV},
+    Kind.MOV: {Kind.MP4, Kind.MOV, Kind.MKV},
+    Kind.MKV: {Kind.MP4, Kind.MOV, Kind.MKV},
+    Kind.WEBM: {Kind.WEBM, Kind.MKV},
+}
+"""What a video of each kind can become without a change to its sound, mostly."""
+
+
+async def swap_clip(
+    studio: Studio,
+    order: ClipOrder,
+    like: NDArray[np.float32] | None,
+    limits: Limits,
+    parts: Parts | None,
+) -> ClipResult:
+    """Swap the faces of a clip.
+
+    Args:
+        studio: swaps frames.
+        order: what is wanted.
+        like: float32 [128], the person meant by `faces=like`.
+        limits: what the clip may have.
+        parts: keeps what is done, for another try at the same order; None where there is none.
+
+    Raises:
+        Problem: the clip cannot be used, a face is missing, or a decoder is.
+    """
+    kind = await studio.run(_kind, order.target)
+    if kind.still:
+        data = await studio.run(_read, order.target, limits)
+        image, result = await swap_animation(
+            studio,
+            data,
+            (kind, order.kind or kind),
+            order.faces,
+            like,
+            quality=order.quality,
+            limits=limits,
+        )
+        await studio.run(order.out.write_bytes, image)
+        return result
+    if order.kind and order.kind not in _FITS[kind]:
+        raise Problem(
+            "bad_value",
+            f"A {kind.suffix} file can become {', '.join(sorted(k.suffix for k in _FITS[kind]))}.",
+            field="format",
+        )
+    with decoder():
+        await studio.run(import_module, "function.video.writer")
+    if parts:
+        return await _Video(studio, order, limits, parts, kind).make(like)
+    with TemporaryDirectory(prefix="ember-clip-") as folder:
+        return await _Video(studio, order, limits, Folder(Path(folder)), kind).make(like)
+
+
+@dataclass(slots=True)
+class _Part:
+    """A part that is done: its name, and the times of its frames in ticks."""
+
+    name: str
+    times: list[int]
+
+
+class _Video:
+    """One order for a video."""
+
+    def __init__(
+        self, studio: Studio, order: ClipOrder, limits: Limits, parts: Parts, kind: Kind
+    ) -> None:
+        self._studio, self._order, self._limits = studio, order, limits
+        self._parts, self._kind = parts, kind
+        self._done = self._swapped = 0
+        self._cautions: set[Caution] = set()
+
+    async def make(self, like: NDArray[np.float32] | None) -> ClipResult:
+        """Do all parts that are not done yet, and put all together."""
+        from function.video.reader import Reader, examine
+        from function.video.writer import Encoding, Joiner
+
+        run, order, source = self._studio.run, self._order, self._order.target
+        facts = await run(examine, source, self._kind, self._limits)
+        encoding = Encoding(facts, order.kind or self._kind, order.quality)
+        await run(Joiner, BytesIO(), source, encoding, ())  # what cannot be joined is not begun
+        digest = await run(_digest, order, encoding.kind)
+        look = await run(_plates, source, facts, self._limits)
+        cast = await self._studio.cast(order.faces, like, look)
+        tracker = self._studio.tracker(cast, float(facts.rate))
+        reader: Reader | None = None
+        parts: list[_Part] = []
+        for number, start in enumerate(facts.starts):
+            name = f"{digest}-{number:04}"
+            data = await self._parts.get(name)
+            if data is None:
+                if reader is None:
+                    reader = await run(Reader, source, self._kind, self._limits)
+                    if number:
+                        await run(reader.seek, start)
+                end = facts.starts[number + 1] if number + 1 < len(facts.starts) else None
+                data = await self._part(encoding, tracker, partial(reader.next, end))
+                await self._parts.put(name, data)
+            else:
+                reader = None
+                log.info("a part of a clip is done already", extra={"part": number})
+            told = await run(_told, data)
+            self._count(told, facts)
+            tracker.resume(told["tracker"])
+            parts.append(_Part(name, [packet[0] for packet in told["packets"]]))
+        if not self._swapped:
+            raise self._studio.nobody(order.faces)
+        await self._join(encoding, parts)
+        more = (Caution.ALPHA_FLATTENED,) if facts.alpha else ()
+        return ClipResult(
+            media_type=str(encoding.kind),
+            size=facts.upright,
+            frames=self._done,
+            seconds=facts.seconds,
+            swapped=self._swapped,
+            cautions=(*(each for each in Caution if each in self._cautions), *more),
+            source=self._studio.source.face,
+        )
+
+    async def _part(self, encoding: Encoding, tracker: Tracker, decode: Callable[[], Any]) -> bytes:
+        """Swap and encode the frames that are decoded next."""
+        from function.video.plate import Plate
+        from function.video.writer import Writer
+
+        studio, facts = self._studio, encoding.facts
+        writer = await studio.run(Writer, encoding)
+        studio.begin()
+
+        def look() -> Plate | None:
+            frame = decode()
+            return None if frame is None else Plate(frame, facts)
+
+        def take(plate: Plate) -> None:
+            writer.add(plate.frame)
+
+        await studio.shoot(tracker, look, take, self._done, facts.frames)
+        return await studio.run(
+            writer.finish,
+            tracker=tracker.state(),
+            swapped=studio.swapped,
+            cautions=sorted(studio.cautions),
+        )
+
+    def _count(self, told: dict[str, Any], facts: Facts) -> None:
+        """Count a part as done."""
+        self._done += len(told["packets"])
+        self._swapped += told["swapped"]
+        self._cautions |= {Caution(code) for code in told["cautions"]}
+        self._studio.progress(self._done, max(self._done, facts.frames))
+
+    async def _join(self, encoding: Encoding, parts: list[_Part]) -> None:
+        """Write the file, which is there whole or not at all."""
+        from function.video.writer import Joiner
+
+        run, order = self._studio.run, self._order
+        times = [time for part in parts for time in part.times]
+        unfinished = order.out.with_name(f".{order.out.name}.{os.getpid()}.part")
+        try:
+            joiner = await run(Joiner, unfinished, order.target, encoding, times)
+            for part in parts:
+                data = await self._parts.get(part.name)
+                if data is None:
+                    raise RuntimeError(f"part {part.name} is gone")
+                await run(joiner.add, data)
+            await run(joiner.close)
+            await asyncio.to_thread(unfinished.replace, order.out)
+        finally:
+            unfinished.unlink(missing_ok=True)
+
+
+def _kind(path: Path) -> Kind:
+    """What a clip is.
+
+    Raises:
+        Problem: it is none, or cannot be read.
+    """
+    try:
+        with path.open("rb") as file:
+            head = file.read(kinds.HEAD)
+            kind = kinds.video(head)
+            if kind is None and head.startswith((b"GIF8", b"RIFF")):
+                kind = kinds.animation(head + file.read())
+    except OSError as error:
+        raise Problem("bad_clip", f"The target cannot be read: {error.strerror}.") from None
+    if kind is None:
+        raise Problem(
+            "unsupported_media_type",
+            "The target is no clip that Ember knows.",
+            image="target",
+            hint="Send MP4, QuickTime, WebM or Matroska, or an animated GIF or WebP.",
+        )
+    return kind
+
+
+def _read(path: Path, limits: Limits) -> bytes:
+    limits.check(size=path.stat().st_size)
+    return path.read_bytes()
+
+
+def _plates(path: Path, facts: Facts, limits: Limits) -> Callable[[], Plate | None]:
+    """The frames of a video from its beginning."""
+    from function.video.plate import Plate
+    from function.video.reader import Reader
+
+    source = Reader(path, facts.kind, limits)
+
+    def look() -> Plate | None:
+        frame = source.next()
+        return None if frame is None else Plate(frame, facts)
+
+    return look
+
+
+def _told(part: bytes) -> dict[str, Any]:
+    """What a part says about itself."""
+    from function.video.writer import part_facts
+
+    return part_facts(part)
+
+
+def _digest(order: ClipOrder, kind: Kind) -> str:
+    """Tells parts of this order from those of any other."""
+    options = __version__, kind, order.faces, order.quality, order.look
+    told = hashlib.sha256(repr(options).encode())
+    for upload in (*order.sources, *([order.like] if order.like else [])):
+        told.update(hashlib.sha256(upload.data).digest())
+    with order.target.open("rb") as file:
+        told.update(hashlib.file_digest(file, "sha256").digest())
+    return told.hexdigest()[:32]

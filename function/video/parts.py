@@ -1,0 +1,69 @@
+"""Where the finished parts of a clip are kept, so that nothing is computed twice."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from function.orders import Parts
+
+
+class Doubled:
+    """Keeps parts in a folder, for as long as this process works on the clip, and elsewhere too.
+
+    Args:
+        near: the folder.
+        far: keeps them for others to go on.
+    """
+
+    def __init__(self, near: Folder, far: Parts) -> None:
+        self._near, self._far = near, far
+
+    async def get(self, name: str) -> bytes | None:
+        """See `Parts`."""
+        data = await self._near.get(name)
+        if data is None and (data := await self._far.get(name)) is not None:
+            await self._near.put(name, data)
+        return data
+
+    async def put(self, name: str, data: bytes) -> None:
+        """See `Parts`."""
+        await self._near.put(name, data)
+        await self._far.put(name, data)
+
+
+class Folder:
+    """Keeps parts in a folder of a file system.
+
+    Args:
+        path: the folder; it is made when the first part comes.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    async def get(self, name: str) -> bytes | None:
+        """See `Parts`."""
+        try:
+            return await asyncio.to_thread((self._path / name).read_bytes)
+        except FileNotFoundError:
+            return None
+
+    async def put(self, name: str, data: bytes) -> None:
+        """See `Parts`."""
+        await asyncio.to_thread(self._write, name, data)
+
+    def clear(self) -> None:
+        """Delete all of it."""
+        shutil.rmtree(self._path, ignore_errors=True)
+
+    def _write(self, name: str, data: bytes) -> None:
+        self._path.mkdir(exist_ok=True)
+        partial = self._path / f"{name}.{os.getpid()}"
+        partial.write_bytes(data)
+        partial.replace(self._path / name)

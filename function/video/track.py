@@ -1,0 +1,312 @@
+"""Who is where from frame to frame: faces are found now and then, and followed in between.
+
+Finding faces costs ten times what following one does. A face is followed by one run of the mesh
+model around its last points. Faces are looked for again at a scene cut, when one is lost, and every
+third of a second, which finds who has come in. Other landmark models cannot tell that a face is
+gone; with those, faces are found in every frame.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import cv2
+import numpy as np
+
+from function.faces.face import Box, Detection, Face, Fitted
+from function.faces.landmarks import FaceMesh, five_of
+from function.faces.search import unconfirmed
+from function.video.smooth import Smooth
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from function.faces.identity import Metric
+    from function.faces.pipeline import Pipeline
+    from function.images.picture import Picture
+    from function.trace import Trace
+
+_EVERY_S = 1 / 3
+"""How often faces are looked for, at least every frame and at most every tenth."""
+_LEAST_EVERY, _MOST_EVERY = 1, 10
+_CLOSELY = 6
+"""Every so often not at a glance but with all ways to see a face, except tile by tile."""
+_PRESENCE = 0.999
+"""Of a face that is still there: the landmark model is far surer of what it is centred on."""
+_GROWTH = 1.5
+"""A face cannot become larger or smaller by this from frame to frame; what does is lost."""
+_REMEMBERED_S = 1.0
+"""A face that comes back to its place in this time is the same person."""
+_LOOKS = 5
+"""So often it is asked who somebody is; after that it is known."""
+_THUMB = (32, 18)
+_CUT = 28.0
+"""Mean difference of two thumbnails, in levels, that tells a cut from motion."""
+_MARGIN = 0.06
+"""By this part of its size a face's box reaches over its points."""
+_FIVE = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Cast:
+    """Whose faces are swapped.
+
+    Attributes:
+        people: float32 [n] each, the identities that are meant; None means everybody.
+    """
+
+    people: tuple[NDArray[np.float32], ...] | None = None
+
+    def has(self, identity: NDArray[np.float32], metric: Metric) -> bool:
+        """Whether somebody is among them."""
+        return self.people is None or any(
+            metric.between(identity, person) < metric.same_person for person in self.people
+        )
+
+
+@dataclass(slots=True)
+class Track:
+    """One face over many frames.
+
+    Attributes:
+        points: float32 [n, 2 or 3], where it was at last, in pixels: its mesh, else its five points
+            and its outline.
+        smooth: the same without the tremble.
+        identity: float32 [n], the mean of what was asked so far; None where nobody asked.
+        looks: how often that was.
+        wanted: whether it is swapped.
+        lost: when it was seen last, in seconds; None while it is seen.
+    """
+
+    points: NDArray[np.float32]
+    smooth: Smooth
+    identity: NDArray[np.float32] | None = None
+    looks: int = 0
+    wanted: bool = True
+    lost: float | None = None
+
+
+class Tracker:
+    """Follows faces through the frames of one clip, which must come in order.
+
+    Args:
+        pipeline: has the models.
+        cast: whose faces are wanted.
+        rate: frames per second, about.
+        quick: whether to look less closely at the beginning of a scene.
+    """
+
+    def __init__(self, pipeline: Pipeline, cast: Cast, rate: float, *, quick: bool = False) -> None:
+        self._pipeline, self._models = pipeline, pipeline.models
+        self._cast, self._quick = cast, quick
+        landmarks = self._models.landmarks
+        self._fit = landmarks.fit if landmarks else unconfirmed
+        self._mesh = landmarks if isinstance(landmarks, FaceMesh) else None
+        every = round(rate * _EVERY_S) if self._mesh else _LEAST_EVERY
+        self._every = int(np.clip(every, _LEAST_EVERY, _MOST_EVERY))
+        self._since = self._glances = 0
+        self._thumb: NDArray[np.uint8] | None = None
+        self._tracks: list[Track] = []
+
+    def follow(self, picture: Picture, at: float, trace: Trace) -> list[Face]:
+        """The wanted faces of the next frame, from left to right.
+
+        Args:
+            picture: the frame.
+            at: its time in seconds, later than that of the one before.
+            trace: gets spans of `detect`, `landmarks` and `identity`.
+        """
+        thumb = cv2.resize(picture.pixels, _THUMB, interpolation=cv2.INTER_AREA)
+        cut = self._thumb is None or float(np.mean(cv2.absdiff(thumb, self._thumb))) > _CUT
+        self._thumb = np.asarray(thumb, np.uint8)
+        if cut:
+            self._tracks.clear()
+        self._tracks = [
+            each for each in self._tracks if each.lost is None or each.lost > at - _REMEMBERED_S
+        ]
+        lost = self._mesh is not None and self._move(self._mesh, picture.pixels, at, trace)
+        self._since += 1
+        if cut or lost or self._since >= self._every:
+            self._find(picture, at, trace, cut=cut)
+            self._since = 0
+        faces = [track for track in self._seen if track.wanted]
+        faces.sort(key=lambda track: float(track.smooth.points[:, 0].mean()))
+        return [
+            self._pipeline.face(k, _fitted(track.smooth.points), picture.size)
+            for k, track in enumerate(faces)
+        ]
+
+    def state(self) -> dict[str, Any]:
+        """All that the next frame depends on, as plain values; see `resume`."""
+        return {
+            "since": self._since,
+            "glances": self._glances,
+            "thumb": None if self._thumb is None else self._thumb.tolist(),
+            "tracks": [
+                {
+                    "points": track.points.tolist(),
+                    "smooth": track.smooth.points.tolist(),
+                    "speed": track.smooth.speed.tolist(),
+                    "at": track.smooth.at,
+                    "identity": None if track.identity is None else track.identity.tolist(),
+                    "looks": track.looks,
+                    "wanted": track.wanted,
+                    "lost": track.lost,
+                }
+                for track in self._tracks
+            ],
+        }
+
+    def resume(self, state: Mapping[str, Any]) -> None:
+        """Go on where another tracker was when its `state` was taken."""
+        self._since, self._glances = state["since"], state["glances"]
+        thumb = state["thumb"]
+        self._thumb = None if thumb is None else np.array(thumb, np.uint8)
+        self._tracks = [
+            Track(
+                points=_floats(told["points"]),
+                smooth=Smooth(_floats(told["smooth"]), told["at"], _floats(told["speed"])),
+                identity=None if told["identity"] is None else _floats(told["identity"]),
+                looks=told["looks"],
+                wanted=told["wanted"],
+                lost=told["lost"],
+            )
+            for told in state["tracks"]
+        ]
+
+    @property
+    def _seen(self) -> list[Track]:
+        return [track for track in self._tracks if track.lost is None]
+
+    def _move(self, mesh: FaceMesh, pixels: NDArray[np.uint8], at: float, trace: Trace) -> bool:
+        """Take every face that is seen to its new place; whether one is lost."""
+        lost = False
+        for track in self._seen:
+            with trace.span("landmarks"):
+                points, presence = mesh.follow(pixels, track.points)
+            others = (each for each in self._seen if each is not track)
+            if (
+                presence < _PRESENCE
+                or not 1 / _GROWTH < _size(points) / _size(track.points) < _GROWTH
+                or any(_coincide(points, other.points) for other in others)
+                or not _inside(points, pixels.shape)
+            ):
+                track.lost, lost = at, True
+            else:
+                track.points = points
+                track.smooth.follow(points, at)
+        return lost
+
+    def _find(self, picture: Picture, at: float, trace: Trace, *, cut: bool) -> None:
+        """Look for faces that are not followed, and ask who the others are."""
+        followed = self._seen if self._mesh else []
+
+        def fit(pixels: NDArray[np.uint8], detection: Detection) -> Fitted:
+            known = (each.points for each in followed if _holds(detection.box, each.points))
+            points = next(known, None)
+            return self._fit(pixels, detection) if points is None else _fitted(points)
+
+        search, closely = self._models.detect, cut or self._glances >= _CLOSELY
+        if closely:
+            found = search.faces(picture.pixels, fit, trace, quick=self._quick or not cut)
+        else:
+            found = search.glance(picture.pixels, fit, trace)
+        self._glances = 0 if closely else self._glances + 1
+        new = [_points(fitted) for fitted in found]
+        new = [each for each in new if not any(_coincide(each, old.points) for old in followed)]
+        if not self._mesh:
+            new = self._meet(new, at)
+        for points in new:
+            self._welcome(points, at)
+        if self._cast.people is not None:
+            self._ask(picture, trace)
+
+    def _meet(self, found: list[NDArray[np.float32]], at: float) -> list[NDArray[np.float32]]:
+        """Take every face that is seen to where it was found again; the rest of what was found."""
+        for track in self._seen:
+            here = next((k for k, each in enumerate(found) if _coincide(each, track.points)), None)
+            if here is None:
+                track.lost = at
+            else:
+                track.points = found.pop(here)
+                track.smooth.follow(track.points, at)
+        return found
+
+    def _welcome(self, points: NDArray[np.float32], at: float) -> None:
+        """Follow a face from now on; it may be one that was lost."""
+        smooth = Smooth(points.copy(), at)
+        for track in self._tracks:
+            if track.lost is not None and _coincide(points, track.points):
+                track.points, track.smooth, track.lost = points, smooth, None
+                return
+        self._tracks.append(Track(points, smooth, wanted=self._cast.people is None))
+
+    def _ask(self, picture: Picture, trace: Trace) -> None:
+        """Ask who the faces are of which that is not sure yet."""
+        unsure = [track for track in self._seen if track.looks < _LOOKS]
+        if not unsure:
+            return
+        model, size = self._models.identity, picture.size
+        faces = [self._pipeline.face(0, _fitted(track.points), size) for track in unsure]
+        with trace.span("identity"):
+            told = model.embed(picture.pixels, faces)
+        for track, identity in zip(unsure, told, strict=True):
+            mean = identity if track.identity is None else track.identity
+            track.looks += 1
+            track.identity = np.asarray(mean + (identity - mean) / track.looks, np.float32)
+            track.wanted = self._cast.has(track.identity, model.metric)
+
+
+def _points(fitted: Fitted) -> NDArray[np.float32]:
+    """What is followed of a face; see `Track.points`."""
+    if fitted.mesh is not None:
+        return fitted.mesh
+    outline = fitted.five[:0] if fitted.outline is None else fitted.outline
+    return np.concatenate([fitted.five, outline]).astype(np.float32)
+
+
+def _fitted(points: NDArray[np.float32]) -> Fitted:
+    """The face of which only these points are known; the reverse of `_points`."""
+    points = points.copy()
+    flat = points[:, :2]
+    low, high = flat.min(0), flat.max(0)
+    margin = _MARGIN * float((high - low).max())
+    box = Box(*(low - margin).tolist(), *(high + margin).tolist())
+    if points.shape[1] == 3:
+        five, mesh, outline = five_of(points), points, flat
+    else:
+        five, mesh, outline = flat[:_FIVE], None, flat[_FIVE:]
+    return Fitted(
+        Detection(box, five, 1.0, "track"), five, 1.0, mesh, outline if len(outline) else None
+    )
+
+
+def _holds(box: Box, points: NDArray[np.float32]) -> bool:
+    """Whether the middle of a face lies in a box of about its size."""
+    x, y = points[:, :2].mean(0)
+    return bool(box.left < x < box.right and box.top < y < box.bottom) and (
+        0.5 < max(box.width, box.height) / _size(points) < 2.0
+    )
+
+
+def _coincide(a: NDArray[np.float32], b: NDArray[np.float32]) -> bool:
+    """Whether two are of one face: their middles are nearer than half of the smaller one."""
+    return float(np.linalg.norm(a[:, :2].mean(0) - b[:, :2].mean(0))) < min(_size(a), _size(b)) / 2
+
+
+def _inside(points: NDArray[np.float32], shape: Sequence[int]) -> bool:
+    """Whether the middle of a face is in the picture."""
+    x, y = points[:, :2].mean(0)
+    return bool(0 <= x < shape[1] and 0 <= y < shape[0])
+
+
+def _size(points: NDArray[np.float32]) -> float:
+    """The long side of a face in pixels."""
+    return max(float(np.ptp(points[:, :2], 0).max()), 1.0)
+
+
+def _floats(values: list[Any]) -> NDArray[np.float32]:
+    return np.array(values, np.float32)

@@ -1,0 +1,228 @@
+"""From frames to the bytes of a part, and from parts to a file, with the sound as it was."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from io import BytesIO
+from typing import TYPE_CHECKING, Any, cast
+
+import av
+import av.error
+from av.codec.context import Flags
+from av.packet import Packet
+
+from function.images.kinds import Kind
+from function.problems import Problem
+from function.video.plate import FORMAT
+from function.video.reader import opened, readable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from pathlib import Path
+
+    from av.video.codeccontext import VideoCodecContext
+    from av.video.frame import VideoFrame
+    from av.video.stream import VideoStream
+
+    from function.video.reader import Facts
+
+_MUXERS = {Kind.MP4: "mp4", Kind.MOV: "mov", Kind.WEBM: "webm", Kind.MKV: "matroska"}
+_QUALITY = 90
+"""Where the caller names none; as photos have it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Encoding:
+    """How a video is written.
+
+    Attributes:
+        facts: of the original.
+        kind: of the file that is made.
+        quality: 1 to 100; None for a good one.
+    """
+
+    facts: Facts
+    kind: Kind
+    quality: int | None = None
+
+    @property
+    def codec(self) -> str:
+        """The name of the encoder."""
+        return "libvpx-vp9" if self.kind is Kind.WEBM else "libx264"
+
+    def open(self) -> VideoCodecContext:
+        """An encoder; all that one gives are equal, so that parts of several make one video."""
+        context = cast("VideoCodecContext", av.CodecContext.create(self.codec, "w"))
+        self.set_up(context)
+        context.open()
+        return context
+
+    def set_up(self, context: VideoCodecContext) -> None:
+        """Make an encoder that is not open yet the one of this video."""
+        facts = self.facts
+        context.width, context.height = facts.size
+        context.pix_fmt = FORMAT
+        context.time_base, context.framerate = facts.time_base, facts.rate
+        context.color_primaries, context.color_trc = facts.colour.primaries, facts.colour.transfer
+        context.colorspace, context.color_range = facts.colour.matrix, 1 + facts.colour.full
+        if facts.aspect:
+            context.sample_aspect_ratio = facts.aspect
+        context.thread_count = 1  # as many frames at once as there are CPUs, not more
+        context.flags |= Flags.global_header
+        worse = 100 - (self.quality or _QUALITY)
+        if self.codec == "libx264":
+            context.options = {"preset": "veryfast", "crf": f"{15 + worse * 0.35:.1f}"}
+            return
+        context.bit_rate = 0
+        context.options = {
+            "deadline": "realtime",
+            "cpu-used": "6",
+            "crf": str(round(20 + worse * 0.42)),
+            "lag-in-frames": "0",
+        }
+
+
+def part_facts(data: bytes) -> dict[str, Any]:
+    """What a part says about itself, beside its packets."""
+    told: dict[str, Any] = json.loads(data[: data.index(b"\n")])
+    return told
+
+
+class Writer:
+    """Encodes the frames of one part."""
+
+    def __init__(self, encoding: Encoding) -> None:
+        self._context = encoding.open()
+        self._packets: list[Packet[Any]] = []
+        self._durations: dict[int, int] = {}
+
+    def add(self, frame: VideoFrame) -> None:
+        """Encode the next frame."""
+        self._durations[frame.pts or 0] = frame.duration
+        frame.pict_type = 0  # the encoder chooses
+        self._packets += self._context.encode(frame)
+
+    def finish(self, **facts: Any) -> bytes:
+        """The part: a line of JSON with these facts, then the packets.
+
+        Raises:
+            RuntimeError: there is not one packet for each frame.
+        """
+        self._packets += self._context.encode(None)
+        if len(self._packets) != len(self._durations):
+            raise RuntimeError(f"{len(self._packets)} packets for {len(self._durations)} frames")
+        told = [
+            (packet.pts, self._durations[packet.pts or 0], packet.is_keyframe, packet.size)
+            for packet in self._packets
+        ]
+        head = json.dumps(facts | {"packets": told}).encode()
+        return b"\n".join((head, b"".join(bytes(packet) for packet in self._packets)))
+
+
+class Joiner:
+    """Puts parts and the sound of the original into a file. It encodes nothing.
+
+    Args:
+        out: the file to write, or an object to write into.
+        source: the original.
+        encoding: with which the parts were written.
+        times: of all frames, in ticks, in any order.
+
+    Raises:
+        Problem: `bad_value`, the sound does not fit into a file of that kind.
+    """
+
+    def __init__(
+        self, out: Path | BytesIO, source: Path, encoding: Encoding, times: Iterable[int]
+    ) -> None:
+        facts, kind = encoding.facts, encoding.kind
+        self._tick, self._kind = facts.time_base, kind
+        context = encoding.open()
+        held = context.reorder_depth if context.has_b_frames else 0
+        self._decoding = _decoding_times(sorted(times), held)
+        self._file = av.open(
+            out if isinstance(out, BytesIO) else f"file:{out}",
+            "w",
+            format=_MUXERS[kind],
+            container_options={"movflags": "+faststart"} if kind in {Kind.MP4, Kind.MOV} else {},
+        )
+        self._stream = cast("VideoStream", self._file.add_stream(encoding.codec, rate=facts.rate))
+        encoding.set_up(self._stream.codec_context)
+        if facts.display:
+            self._stream.set_display_matrix(facts.display)
+        self._others = self._rest(source, facts.kind)
+        self._next_other = next(self._others, None)
+        try:
+            self._file.start_encoding()
+        except av.error.FFmpegError as error:
+            if self._next_other is None:
+                raise
+            raise _no_room(self._next_other.stream.codec_context.name, kind) from error
+
+    def add(self, part: bytes) -> None:
+        """Add the next part."""
+        at = part.index(b"\n") + 1
+        for time, duration, key, size in part_facts(part)["packets"]:
+            packet: Packet[Any] = Packet(part[at : at + size])
+            at += size
+            packet.stream = self._stream
+            packet.time_base = self._tick
+            packet.pts, packet.dts, packet.duration = time, next(self._decoding), duration
+            packet.is_keyframe = key
+            self._add_others(float(packet.dts * self._tick))
+            self._file.mux(packet)
+
+    def close(self) -> None:
+        """Write what is left of the sound, and the end of the file."""
+        self._add_others(float("inf"))
+        self._file.close()
+
+    def _add_others(self, until: float) -> None:
+        """Write what comes before this time, in seconds."""
+        while (packet := self._next_other) is not None:
+            if packet.dts is not None and float(packet.dts * packet.time_base) > until:
+                return
+            self._file.mux(packet)
+            self._next_other = next(self._others, None)
+
+    def _rest(self, source: Path, kind: Kind) -> Iterator[Packet[Any]]:
+        """The packets of sound and subtitles, for the streams that they now belong to."""
+        with readable(), opened(source, kind) as file:
+            streams = {}
+            for stream in (*file.streams.audio, *file.streams.subtitles):
+                try:
+                    own = self._file.add_stream_from_template(stream)
+                except ValueError:
+                    if stream.type == "subtitle":
+                        continue
+                    raise _no_room(stream.codec_context.name, self._kind) from None
+                if language := stream.metadata.get("language"):
+                    own.metadata["language"] = language
+                streams[stream.index] = own
+            if not streams:
+                return
+            for packet in file.demux([file.streams[index] for index in streams]):
+                if packet.dts is not None:
+                    packet.stream = streams[packet.stream_index]
+                    yield packet
+
+
+def _no_room(name: str, kind: Kind) -> Problem:
+    return Problem(
+        "bad_value",
+        f"Sound of the kind {name} does not fit into {kind.suffix}; Ember keeps sound as it is.",
+        field="format",
+        hint="Keep the kind of the target, or write .mkv.",
+    )
+
+
+def _decoding_times(times: Sequence[int], held: int) -> Iterator[int]:
+    """The times at which packets are decoded: those of the frames, so many frames earlier.
+
+    Every part begins anew, so what its own encoder says would overlap with the part before where
+    frames do not last equally long.
+    """
+    step = times[1] - times[0] if len(times) > 1 else 1
+    yield from (times[0] - step * early for early in range(held, 0, -1))
+    yield from times[: len(times) - held]

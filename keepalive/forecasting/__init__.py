@@ -1,0 +1,1 @@
+"""What demand to expect, and how good such forecasts would have been."""

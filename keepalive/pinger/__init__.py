@@ -1,0 +1,1 @@
+"""Asking through the front door what a user would get."""

@@ -1,0 +1,1 @@
+"""The warm floor, raised and lowered ahead of demand."""

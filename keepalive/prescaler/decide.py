@@ -1,0 +1,253 @@
+"""Which warm floor to have now: a pure decision from the time, what is seen, and what is wanted.
+
+A floor rises at once to what is needed, before it is needed. It falls slowly: never below the
+largest need of the last half hour (`Schedule.release`), and by steps, since a floor that fell too
+early costs users a cold start, and one that falls late costs some GPU-minutes. The day's budget and
+the ceilings hold against everything; a person's hold stops everything.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, NamedTuple
+
+from keepalive.prescaler.diagnose import Finding, State, diagnose
+
+if TYPE_CHECKING:
+    from datetime import date
+
+    from keepalive.prescaler.pool import Model, Node
+    from keepalive.prescaler.schedule import Schedule
+
+_STEP_EVERY = timedelta(minutes=5)
+_STEP = 0.25
+"""A step down is that share of the floor, and at least one replica."""
+_GAP = timedelta(minutes=10)
+"""Two rounds that are further apart have not seen what was between them."""
+_HOUR = timedelta(hours=1)
+
+
+class Peak(NamedTuple):
+    """How many replicas were needed at some time."""
+
+    at: datetime
+    floor: int
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """What one decision leaves for the next.
+
+    Attributes:
+        peaks: the needs that no later need has reached, the largest first.
+        at: when the last decision was made.
+        stepped: when the floor last fell.
+        day: which day `spent` is of.
+        spent: GPU-hours of floor on that day until `at`.
+    """
+
+    peaks: tuple[Peak, ...] = ()
+    at: datetime | None = None
+    stepped: datetime | None = None
+    day: date | None = None
+    spent: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """What is wanted, and of what.
+
+    Attributes:
+        schedule: which floors are wanted when, and the limits.
+        per_replica: how many requests a replica is meant to have at once.
+        gpus: GPUs of one replica.
+        batch_gpus: GPUs of one batch replica.
+        objective_s: seconds within which 95 % of swaps should be answered; None asks nothing.
+        most: the most replicas that the platform allows.
+        least: the fewest.
+        watching: whether the model layer ought to be seen, so that not seeing it lowers nothing.
+    """
+
+    schedule: Schedule
+    per_replica: float
+    gpus: int = 1
+    batch_gpus: int = 1
+    objective_s: float | None = None
+    most: int | None = None
+    least: int = 0
+    watching: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Samples:
+    """What is seen.
+
+    Attributes:
+        floor: the floor as it is.
+        memory: what the last decision left.
+        model: what replicas show; None when nothing is known.
+        node: what GPUs show; None when nothing is known.
+        expected: requests at once that the forecast expects within the lead time, at the upper end
+            of its band; None when there is none.
+        held: why a person has stopped changes; None when nobody has.
+    """
+
+    floor: int
+    memory: Memory = Memory()
+    model: Model | None = None
+    node: Node | None = None
+    expected: float | None = None
+    held: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What to do.
+
+    Attributes:
+        floor: the floor to have.
+        need: replicas that would be right without limits and slowness.
+        why: in words.
+        finding: what is the matter with the pool.
+        memory: what the next decision needs to know.
+        batch: the floor that is left to the batch replicas; None where there are none, or nothing
+            may be changed.
+    """
+
+    floor: int
+    need: int
+    why: str
+    finding: Finding
+    memory: Memory
+    batch: int | None = None
+
+
+class _Need(NamedTuple):
+    floor: int
+    why: str
+
+
+def decide(now: datetime, samples: Samples, spec: Spec) -> Decision:
+    """Decide.
+
+    Args:
+        now: the time, with a zone.
+        samples: what is seen.
+        spec: what is wanted.
+    """
+    now = now.astimezone(UTC)
+    finding = diagnose(
+        samples.model, samples.node, per_replica=spec.per_replica, objective_s=spec.objective_s
+    )
+    need = _need(now, samples, spec, finding)
+    limit = _limit(now, samples, spec)
+    memory = _remembered(now, samples, spec, min(need.floor, spec.schedule.max_floor))
+    if samples.held is not None:
+        return Decision(samples.floor, need.floor, f"held: {samples.held}", finding, memory)
+    floor, why = need
+    if floor < samples.floor:
+        floor, why = _released(now, samples, spec, memory, need)
+    if floor > limit.floor:
+        floor, why = limit.floor, f"{limit.why}; without it {floor} ({why})"
+    if floor < samples.floor:
+        memory = replace(memory, stepped=now)
+    return Decision(floor, need.floor, why, finding, memory, _batch(floor, samples, spec))
+
+
+def _need(now: datetime, samples: Samples, spec: Spec, finding: Finding) -> _Need:
+    """The largest of what the schedule, the forecast and the replicas call for."""
+    planned = spec.schedule.ahead(now)
+    needs = [_Need(planned.floor, planned.why), _Need(spec.least, "the platform's least")]
+    if samples.expected is not None and not planned.event:
+        replicas = math.ceil(samples.expected / spec.per_replica)
+        needs.append(_Need(replicas, f"forecast: {samples.expected:.1f} requests at once"))
+    if (model := samples.model) is not None:
+        growth = max(0.0, model.slope) * spec.schedule.lead.total_seconds()
+        demand = model.in_flight + min(growth, model.in_flight)  # at most as much again
+        replicas = math.ceil(demand / spec.per_replica)
+        needs.append(
+            _Need(replicas, f"{model.in_flight:.1f} requests in flight, soon {demand:.1f}")
+        )
+        if finding.state is State.TOO_FEW:
+            more = model.ready + max(1, model.ready // 4)
+            needs.append(_Need(more, f"{model.ready} ready replicas are too few"))
+    if samples.model is None and spec.watching:
+        needs.append(_Need(samples.floor, "nothing is seen of the replicas"))
+    return max(needs, key=lambda each: each.floor)  # of equals the first
+
+
+def _released(
+    now: datetime, samples: Samples, spec: Spec, memory: Memory, need: _Need
+) -> tuple[int, str]:
+    """How far the floor may fall to less than it is."""
+    recent = max(peak.floor for peak in memory.peaks)
+    minutes = spec.schedule.release / timedelta(minutes=1)
+    if recent >= samples.floor:
+        return samples.floor, f"{recent} were needed within {minutes:g} min; now {need.why}"
+    if memory.stepped is not None and now - memory.stepped < _STEP_EVERY:
+        return samples.floor, f"it has just been lowered; now {need.why}"
+    step = max(1, math.floor(samples.floor * _STEP))
+    return max(recent, samples.floor - step), f"not needed for {minutes:g} min; now {need.why}"
+
+
+def _limit(now: datetime, samples: Samples, spec: Spec) -> _Need:
+    """The most that may be had.
+
+    What the schedule's own floor needs until midnight is put aside. The rest of the budget has to
+    last, for whatever is above that floor, for as long as a release takes.
+    """
+    schedule = spec.schedule
+    limits = [_Need(schedule.max_floor, f"max_floor is {schedule.max_floor}")]
+    if spec.most is not None:
+        limits.append(_Need(spec.most, f"the platform allows {spec.most}"))
+    if math.isfinite(schedule.gpu_hours_per_day):
+        left = schedule.gpu_hours_per_day - _spent(now, samples, spec)
+        hours = schedule.hours_left(now)
+        spare = left - schedule.floor * spec.gpus * hours
+        if spare >= 0:
+            spell = min(schedule.release / _HOUR, hours)
+            most = schedule.floor + math.floor(spare / (spec.gpus * spell))
+        else:
+            most = math.floor(max(0.0, left) / (spec.gpus * hours))
+        limits.append(_Need(most, f"{max(0.0, left):.1f} GPU-hours are left of the day's"))
+    limit = min(limits, key=lambda each: each.floor)
+    return _Need(max(limit.floor, spec.least), limit.why)
+
+
+def _spent(now: datetime, samples: Samples, spec: Spec) -> float:
+    """GPU-hours of floor since midnight, as if it had been what it is since the last decision."""
+    memory, midnight = samples.memory, spec.schedule.midnight(now)
+    if memory.at is None:
+        return samples.floor * spec.gpus * ((now - midnight.astimezone(UTC)) / _HOUR)
+    since = max(memory.at, midnight.astimezone(UTC))
+    before = memory.spent if memory.day == midnight.date() else 0.0
+    return before + samples.floor * spec.gpus * max(0.0, (now - since) / _HOUR)
+
+
+def _remembered(now: datetime, samples: Samples, spec: Spec, need: int) -> Memory:
+    """The memory with this moment in it."""
+    memory = samples.memory
+    peaks = [peak for peak in memory.peaks if peak.at > now - spec.schedule.release]
+    if memory.at is None or now - memory.at > _GAP:  # what was not seen counts as needed
+        peaks = [Peak(now, max(need, samples.floor, *(peak.floor for peak in peaks)))]
+    while peaks and peaks[-1].floor <= need:
+        peaks.pop()
+    return Memory(
+        peaks=(*peaks, Peak(now, need)),
+        at=now if memory.at is None else max(now, memory.at),
+        stepped=memory.stepped,
+        day=spec.schedule.midnight(now).date(),
+        spent=_spent(now, samples, spec),
+    )
+
+
+def _batch(floor: int, samples: Samples, spec: Spec) -> int | None:
+    """What is left to batch replicas when the online ones have what they need."""
+    if (batch := spec.schedule.batch) is None:
+        return None
+    model = samples.model
+    online = max(floor, model.ready + model.warming if model else 0)
+    left = batch.gpus - online * spec.gpus
+    return max(0, min(batch.floor, left // spec.batch_gpus))

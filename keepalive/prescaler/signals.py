@@ -1,0 +1,129 @@
+"""What is asked of Prometheus to see a pool: the model layer of Ember, the node layer of DCGM."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from keepalive.forecasting.forecast import STEP
+from keepalive.prescaler.pool import Model, Node
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from keepalive.prometheus import Point, Prometheus
+
+DEMAND = 'sum(rate(ember_request_seconds_sum{{route="/v1/swap"{more}}}[{window}]))'
+"""Requests at once, the mean over a window (Little's law): from a counter, nothing between two
+scrapes is missed."""
+
+_PHASES = "starting|fetching|loading|warming"
+_MODEL = {
+    "ready": 'sum(ember_phase{{phase="ready"{more}}})',
+    "warming": 'sum(ember_phase{{phase=~"' + _PHASES + '"{more}}})',
+    "in_flight": "sum(avg_over_time(ember_in_flight{{{only}}}[1m]))",
+    "in_work": "sum(avg_over_time(ember_in_work{{{only}}}[1m]))",
+    "slope": "sum(deriv(ember_in_flight{{{only}}}[5m]))",
+    "p95_s": "histogram_quantile(0.95, sum by (le) "
+    '(rate(ember_request_seconds_bucket{{route="/v1/swap"{more}}}[2m])))',
+    "first_ratio": "max(ember_first_request_ratio{{{only}}})",
+    "start_s": 'max(ember_cold_start_seconds{{span="ready"{more}}})',
+    "degraded": "sum(ember_degraded{{{only}}})",
+}
+_NODE = {
+    "gpus": "count(DCGM_FI_DEV_GPU_UTIL{{{only}}})",
+    "busy": "avg(avg_over_time(DCGM_FI_DEV_GPU_UTIL{{{only}}}[2m])) / 100",
+    "memory": "max(DCGM_FI_DEV_FB_USED{{{only}}}"
+    " / (DCGM_FI_DEV_FB_USED{{{only}}} + DCGM_FI_DEV_FB_FREE{{{only}}}))",
+    "drivers": "count(count by (DCGM_FI_DRIVER_VERSION)"
+    ' (DCGM_FI_DEV_GPU_UTIL{{DCGM_FI_DRIVER_VERSION!=""{more}}}))',
+    "nvlink": "sum(DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL{{{only}}}) * 1048576",
+    "faults": "count(DCGM_FI_DEV_XID_ERRORS{{{only}}} > 0)",
+}
+
+
+def demand(matchers: str, window: str = "5m") -> str:
+    """The query for requests at once.
+
+    Args:
+        matchers: of labels, in PromQL, e.g. `namespace="ember"`; "" for all.
+        window: over which it is the mean.
+    """
+    return DEMAND.format(more=f", {matchers}" if matchers else "", window=window)
+
+
+def history(prometheus: Prometheus, matchers: str, now: datetime, weeks: int) -> tuple[Point, ...]:
+    """Requests at once in the last weeks, in steps as forecasts have them.
+
+    Args:
+        prometheus: whom to ask.
+        matchers: of the replicas' metrics, as for `demand`.
+        now: when it ends.
+        weeks: how long it is; a little is added, so that changed clocks cut nothing off.
+
+    Raises:
+        Failure: it does not answer.
+    """
+    end = now - timedelta(seconds=now.timestamp() % STEP.total_seconds())
+    begin = end - timedelta(days=7 * weeks, hours=2)
+    return prometheus.points(demand(matchers), begin, end, STEP)
+
+
+def model(prometheus: Prometheus, matchers: str) -> Model | None:
+    """The model layer; None when no replica is seen.
+
+    Args:
+        prometheus: whom to ask.
+        matchers: of the replicas' metrics, as for `demand`.
+
+    Raises:
+        Failure: it does not answer.
+    """
+    seen = _values(prometheus, _MODEL, matchers)
+    if (ready := seen["ready"]) is None:
+        return None
+    in_flight = seen["in_flight"] or 0.0
+    return Model(
+        ready=round(ready),
+        warming=round(seen["warming"] or 0),
+        in_flight=in_flight,
+        queued=max(0.0, in_flight - (seen["in_work"] or 0.0)),
+        slope=seen["slope"] or 0.0,
+        p95_s=seen["p95_s"],
+        first_ratio=seen["first_ratio"],
+        start_s=seen["start_s"],
+        degraded=round(seen["degraded"] or 0),
+    )
+
+
+def node(prometheus: Prometheus, matchers: str) -> Node | None:
+    """The node layer; None when DCGM tells of no GPU.
+
+    Args:
+        prometheus: whom to ask.
+        matchers: of DCGM's metrics, as for `demand`.
+
+    Raises:
+        Failure: it does not answer.
+    """
+    seen = _values(prometheus, _NODE, matchers)
+    if not seen["gpus"]:
+        return None
+    return Node(
+        gpus=round(seen["gpus"]),
+        busy=seen["busy"],
+        memory=seen["memory"],
+        drivers=None if seen["drivers"] is None else round(seen["drivers"]),
+        nvlink=seen["nvlink"],
+        faults=round(seen["faults"] or 0),
+    )
+
+
+def _values(
+    prometheus: Prometheus, queries: dict[str, str], matchers: str
+) -> dict[str, float | None]:
+    more = f", {matchers}" if matchers else ""
+    return {
+        name: prometheus.value(query.format(more=more, only=matchers))
+        for name, query in queries.items()
+    }
