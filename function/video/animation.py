@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from PIL import Image
 
+import function.images.decode  # noqa: F401 (makes Pillow's settings, which are the process's)
+from function.images import size
 from function.images.kinds import Kind
 from function.images.picture import Picture
 from function.orders import ClipResult
@@ -80,7 +82,7 @@ class Animation:
     """
 
     def __init__(self, data: bytes, kind: Kind, limits: Limits) -> None:
-        limits.check(size=len(data))
+        limits.check(size=len(data), pixels=size.pixels(data) or 0)
         self._limits = limits
         self.durations: list[int] = []
         try:

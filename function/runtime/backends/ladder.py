@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from function.runtime.engine import NotOnDeviceError
+from function.runtime.lost import DeviceLostError, is_lost
 from warmup.failures import told
 
 if TYPE_CHECKING:
@@ -67,6 +68,7 @@ def climb(
 
     Raises:
         NotOnDeviceError: it opens on none; says why on each.
+        DeviceLostError: the GPU broke on the way; then no backend of this process helps.
         Exception: what opening has raised, where there was only one to choose from.
     """
     reasons = []
@@ -76,6 +78,8 @@ def climb(
         except Exception as error:
             if backend == "cpu":
                 raise
+            if is_lost(error):
+                raise DeviceLostError(f"the GPU is lost to this process ({error})") from error
             fall = Passed(role, backend, told(error), getattr(error, "may_come", False))
             facts = {"role": role, "backend": backend, "reason": str(error)}
             log.warning("a backend is passed over", extra=facts)

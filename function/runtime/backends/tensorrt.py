@@ -11,6 +11,7 @@ import numpy as np
 from function.runtime import device
 from function.runtime.backends.plan import PlanEngine, Tensor
 from function.runtime.engine import NotOnDeviceError
+from warmup.failures import WarmupError
 from warmup.gpu import visible
 from warmup.tensorrt import RTX, runner
 
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from function.runtime.gpu import Gpu
     from warmup.gpu import Gpu as GpuFacts
     from warmup.plan import PlanKey, Sidecar
+    from warmup.plans import Plans
+    from warmup.store import Held
     from warmup.tensorrt import Library
 
 log = logging.getLogger("ember.tensorrt")
@@ -88,7 +91,9 @@ def open_kept(
     number: int,
     ports: Ports,
 ) -> PlanEngine:
-    """Load the plan of the store that was made for the GPU of a number.
+    """Load the plan that was made for the GPU of a number.
+
+    It is in the store, as it was fetched at the start; or others have shared it since.
 
     Args:
         gpu: how GPUs are used.
@@ -108,7 +113,7 @@ def open_kept(
         raise NoPlanError("there is no store to have plans in")
     keys = keys_on(library, facts)
     for key in keys:
-        if found := gpu.plans.find(key):
+        if found := gpu.plans.find(key) or _fetched(gpu.plans, key):
             sidecar, held = found
             kept = gpu.plans.store.root / "plans" / f"kernels-{key.digest}"
             try:
@@ -123,6 +128,15 @@ def open_kept(
         f" driver {facts.driver}) and {library.name} {library.version}, of the precision"
         f" {gpu.recipe.precision}: `ember engines build` makes it"
     )
+
+
+def _fetched(plans: Plans, key: PlanKey) -> tuple[Sidecar, Held] | None:
+    """The plan from where nodes share plans; None when it cannot be had."""
+    try:
+        return plans.find(key) if plans.fetch(key) else None
+    except WarmupError as error:
+        log.warning("a plan cannot be fetched", extra={"plan": key.digest, "reason": str(error)})
+        return None
 
 
 class _Plan:

@@ -130,10 +130,12 @@ def test_options_come_from_the_manifest(tmp_path: Path):
         read(path)
 
 
-@pytest.mark.parametrize(("role", "family"), [(r, f) for f, r in neural.ROLES.items()])
+RUN = [(role, family) for family, role in neural.ROLES.items() if family != "gpen_2048"]
+"""The one left out takes seconds, and is gpen_1024 but for its size."""
+
+
+@pytest.mark.parametrize(("role", "family"), RUN)
 def test_every_family_runs_a_graph_of_its_signature(role: str, family: str, tmp_path: Path):
-    if family == "gpen_2048":
-        pytest.skip("takes seconds, and is gpen_1024 but for its size")
     known = FAMILIES[role, family]
     path = neural.make(tmp_path / "model.onnx", family)
     engine = OnnxEngine(path, ports=known.ports(entry(role, family)))

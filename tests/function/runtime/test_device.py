@@ -15,21 +15,22 @@ import numpy as np
 import pytest
 
 from function.runtime import device
+from function.runtime import driver as driver_module
 from function.runtime.device import CudaMemory
 from function.runtime.engine import NotOnDeviceError
 
 
 @pytest.fixture(autouse=True)
 def anew():
-    device.driver.cache_clear()
+    driver_module.driver.cache_clear()
     yield
-    device.driver.cache_clear()
+    driver_module.driver.cache_clear()
 
 
 @pytest.fixture
 def no_gpu():
     try:
-        device.driver()
+        driver_module.driver()
     except NotOnDeviceError:
         return
     pytest.skip("is about machines without a GPU")
@@ -45,7 +46,7 @@ def test_without_anything_that_speaks_to_it_what_to_install_is_said(monkeypatch)
     for name in ("pycuda", "pycuda.driver", "cuda", "cuda.bindings"):
         monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(NotOnDeviceError, match="pycuda or cuda-bindings"):
-        device.driver()
+        driver_module.driver()
 
 
 @pytest.mark.usefixtures("no_gpu")
@@ -113,7 +114,7 @@ class Noting:
 @pytest.fixture
 def driver(monkeypatch):
     noting = Noting(2)
-    monkeypatch.setattr(device, "_with_pycuda", lambda: noting)
+    monkeypatch.setattr(driver_module, "_with_pycuda", lambda: noting)
     return noting
 
 
@@ -171,16 +172,16 @@ def test_a_gpu_that_is_not_there_is_named(driver):
 def test_a_driver_without_a_gpu_is_none(driver):
     driver.number = 0
     with pytest.raises(NotOnDeviceError, match="CUDA sees no GPU: see CUDA_VISIBLE_DEVICES"):
-        device.driver()
+        driver_module.driver()
 
 
 def test_a_driver_that_fails_is_reported_with_what_it_says(monkeypatch):
     def fail():
         raise RuntimeError("CUDA_ERROR_NO_DEVICE: no CUDA-capable device")
 
-    monkeypatch.setattr(device, "_with_pycuda", fail)
+    monkeypatch.setattr(driver_module, "_with_pycuda", fail)
     with pytest.raises(NotOnDeviceError, match="CUDA_ERROR_NO_DEVICE"):
-        device.driver()
+        driver_module.driver()
 
 
 @pytest.mark.gpu
@@ -200,7 +201,7 @@ def test_what_goes_to_a_gpu_comes_back():
 
 def test_the_calls_are_those_of_nvidias_bindings():
     cuda = pytest.importorskip("cuda.bindings.driver")
-    source = Path(device.__file__).read_text()
+    source = Path(driver_module.__file__).read_text()
     names = set(re.findall(r"self\._cuda\.(cu\w+|CU\w+)", source))
     assert len(names) > 12
     assert [name for name in names if not hasattr(cuda, name)] == []

@@ -6,6 +6,7 @@ import pytest
 
 from function.runtime.backends.ladder import Passed, allowed, climb
 from function.runtime.engine import NotOnDeviceError
+from function.runtime.lost import DeviceLostError
 
 ALL = ("tensorrt", "cuda", "cpu")
 GPU = ("tensorrt", "cuda")
@@ -64,6 +65,13 @@ def test_what_would_help_is_said_where_the_cpu_was_named_but_not_allowed():
     opener = Opener(cuda=NotOnDeviceError("no driver"))
     with pytest.raises(NotOnDeviceError, match="EMBER_ALLOW_DEGRADED=true would"):
         climb("swap", ("cuda",), opener, left_out=True)
+
+
+def test_a_gpu_that_breaks_on_the_way_ends_the_search():
+    opener = Opener(tensorrt=RuntimeError("CUDA failure 700: an illegal memory access"))
+    with pytest.raises(DeviceLostError, match="CUDA failure 700"):
+        climb("swap", ALL, opener)
+    assert opener.tried == ["tensorrt"]
 
 
 def test_what_fails_on_the_cpu_is_no_matter_of_devices():

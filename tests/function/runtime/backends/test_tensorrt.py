@@ -117,7 +117,7 @@ def kept(on_host, plans, cards, tmp_path, monkeypatch):
     trt.Runtime.plans[b"plan"] = (graph, [1, 4], on_host, {})
     monkeypatch.setattr(backend, "runner", lambda flags: LIBRARY)
 
-    def kept(*found, recipe=Recipe(), **more):
+    def kept(*found, recipe=Recipe(), plans=plans, **more):
         cards(*(found or (Card(0),)), **more)
         how = Gpu(plans=plans, recipe=recipe)
         return open_kept(how, lambda library, facts: [key(recipe, facts)], 0, Ports())
@@ -128,6 +128,25 @@ def kept(on_host, plans, cards, tmp_path, monkeypatch):
 def test_the_plan_for_this_gpu_is_the_one_that_is_run(kept, plans):
     plans.keep(described(key(), b"plan", built_by="11.4.0", seconds=1), b"plan")
     assert kept().run(rows(4, 16))
+
+
+def test_a_plan_that_was_shared_since_the_start_is_fetched(kept, plans, tmp_path):
+    shared = WarmupSettings(store=plans.store.root, plans=str(tmp_path / "depot"))
+    other = Plans(Store(tmp_path / "other"), shared)
+    other.keep(described(key(), b"plan", built_by="11.4.0", seconds=1), b"plan")
+    other.publish(key())
+    with pytest.raises(NoPlanError):
+        kept()
+    assert kept(plans=Plans(plans.store, shared)).run(rows(2, 16))
+
+
+def test_a_shared_plan_that_is_damaged_is_no_plan(kept, plans, tmp_path):
+    shared = WarmupSettings(store=plans.store.root, plans=str(tmp_path / "depot"))
+    folder = tmp_path / "depot" / "plans" / key().digest
+    folder.mkdir(parents=True)
+    (folder / "plan.json").write_text("<html>")
+    with pytest.raises(NoPlanError):
+        kept(plans=Plans(plans.store, shared))
 
 
 @pytest.mark.parametrize(
