@@ -172,7 +172,7 @@ class TestSomethingIsWrong:
     def test_one_that_is_too_busy_to_swap_is_tried_again_later(self, ember, connect):
         with answering(503, b'{"code": "overloaded", "request_id": "r1"}') as busy:
             ember.knative.address = busy.url
-            with pytest.raises(Failure, match="503 overloaded .*Run the same command again"):
+            with pytest.raises(Failure, match=r"503 overloaded .*Run the same command again"):
                 make(connect).run()
         assert MARK in ember.get(SERVICES, "ember")["metadata"]["annotations"]
 
