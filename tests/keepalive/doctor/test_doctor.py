@@ -214,7 +214,7 @@ class TestTheCommand:
 
     def test_a_kustomization_is_rendered_and_held_against_the_platform(self, tmp_path):
         platform = tmp_path / "platform.yaml"
-        platform.write_text(yaml.safe_dump_all(render(KNATIVE / "platform")))
+        platform.write_text(yaml.safe_dump_all(render(KNATIVE / "platform" / "dev")))
         words = ("doctor", str(KNATIVE / "overlays" / "dev"), "--kubectl", kubectl())
         done = ember(*words, "--config", str(platform), "--json")
         assert done.returncode == 0, done.stdout
