@@ -57,7 +57,7 @@ class Running(Generic[T]):
     def begin(self, key: str, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         """Begin a piece of work."""
         task = self._tasks[key] = asyncio.create_task(work)
-        task.add_done_callback(lambda _: self._tasks.pop(key, None))
+        task.add_done_callback(lambda done: self._ended(key, done))
         return task
 
     async def close(self, patience_s: float) -> None:
@@ -68,3 +68,8 @@ class Running(Generic[T]):
         for task in late:
             task.cancel()
         await asyncio.gather(*late, return_exceptions=True)
+
+    def _ended(self, key: str, task: asyncio.Task[T]) -> None:
+        """Strike out a piece of work, unless the same was begun anew meanwhile."""
+        if self._tasks.get(key) is task:
+            del self._tasks[key]

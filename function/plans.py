@@ -79,6 +79,8 @@ class Source:
         self._builder = subprocess.Popen(  # noqa: S603 (our own command)
             command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
         )
+        if self._closed:  # since it was looked at last
+            self._builder.terminate()
         with suppress(OSError):
             os.setpriority(os.PRIO_PROCESS, self._builder.pid, _NICE)
         _, said = self._builder.communicate()

@@ -34,16 +34,15 @@ _STORE = TemporaryDirectory(prefix="ember-store-")
 os.environ["EMBER_STORE"] = _STORE.name
 
 
-IMAGES = {"podman", "cpu", "gpu", "keepalive"}
-"""Fixtures that build images: one process makes each of them once, and begins with that."""
-
-
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Where several processes share the tests, those of a file stay together."""
+    """Where several processes share the tests, those of a file stay together.
+
+    One of them makes all images, and begins with that.
+    """
     for item in items:
-        builds = IMAGES & set(getattr(item, "fixturenames", ()))
-        item.add_marker(pytest.mark.xdist_group("images" if builds else str(item.path)))
+        images = item.path.parent.name == "image" or item.path.name == "test_pod.py"
+        item.add_marker(pytest.mark.xdist_group("images" if images else str(item.path)))
     items.sort(key=lambda item: item.get_closest_marker("xdist_group").args != ("images",))
 
 

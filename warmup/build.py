@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from warmup.failures import ManifestError, UnavailableError, WarmupError
+from warmup.store import replace_file
 from warmup.tensorrt import RTX
 
 if TYPE_CHECKING:
@@ -128,7 +129,7 @@ def compile_plan(
     if cache is not None and job.timings is not None:
         with suppress(OSError):
             job.timings.parent.mkdir(parents=True, exist_ok=True)
-            _keep(job.timings, bytes(cache.serialize()))
+            replace_file(job.timings, bytes(cache.serialize()))
     return bytes(plan)
 
 
@@ -199,12 +200,6 @@ def _timings(config: Any, job: Job) -> Any:
         known = job.timings.read_bytes()
     cache = config.create_timing_cache(known)
     return cache if config.set_timing_cache(cache, ignore_mismatch=False) else None
-
-
-def _keep(path: Path, content: bytes) -> None:
-    beside = path.with_name(f"{path.name}.{time.monotonic_ns()}")
-    beside.write_bytes(content)
-    beside.replace(path)
 
 
 def _said(parser: Any) -> str:

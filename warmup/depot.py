@@ -5,11 +5,11 @@ It is a bucket (`gs://bucket/folder`) or a folder (a path, or `file:///folder`).
 
 from __future__ import annotations
 
-import os
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import unquote, urlsplit
+from uuid import uuid4
 
 from warmup.failures import UnavailableError
 
@@ -63,7 +63,7 @@ def write(place: str, content: Path | str) -> None:
     """
     if urlsplit(place).scheme != "gs":
         target = _path(place)
-        beside = target.with_name(f".{target.name}.{os.getpid()}")
+        beside = target.with_name(f".{target.name}.{uuid4().hex}")  # nodes share it
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
             if isinstance(content, Path):

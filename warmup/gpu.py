@@ -113,6 +113,14 @@ def first() -> Gpu:
     return found[0]
 
 
+def memory() -> Memory | None:
+    """The memory of the first GPU; None when nobody can tell."""
+    try:
+        return first().memory()
+    except UnavailableError:
+        return None
+
+
 def _seen(nvml: Any) -> Iterator[Gpu]:
     handles = list(_chosen(nvml))
     slices = [part for handle in handles for part in _slices(nvml, handle)]

@@ -21,7 +21,7 @@ from warmup.failures import DamagedError, UnavailableError, WarmupError
 from warmup.file import File
 from warmup.manifest import Model
 from warmup.prefetch import prefetch
-from warmup.store import replace_text
+from warmup.store import replace_file
 
 if TYPE_CHECKING:
     import threading
@@ -156,7 +156,7 @@ class Plans:
         path = self._sidecar(sidecar.key.digest)
         with self.store.writing(path.name):
             path.parent.mkdir(parents=True, exist_ok=True)
-            replace_text(path, sidecar.text())
+            replace_file(path, sidecar.text())
 
     def _sidecar(self, digest: str) -> Path:
         return self.store.root / "plans" / f"{digest}.json"

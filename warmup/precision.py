@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from warmup.build import BuildError
 from warmup.failures import UnavailableError
-from warmup.store import replace_text
+from warmup.store import replace_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -143,7 +143,7 @@ def calibrate(
         for name, each in data.items()
     }
     cache.parent.mkdir(parents=True, exist_ok=True)
-    replace_text(cache, json.dumps({"format": _FORMAT, "ranges": ranges}))
+    replace_file(cache, json.dumps({"format": _FORMAT, "ranges": ranges}))
     return ranges
 
 

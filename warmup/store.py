@@ -188,7 +188,7 @@ class Store:
         marker = self._marker(file.sha256)
         with suppress(OSError):
             marker.parent.mkdir(parents=True, exist_ok=True)
-            replace_text(marker, json.dumps(_facts(found)))
+            replace_file(marker, json.dumps(_facts(found)))
 
     def allocate(self, file: File, fd: int, keep: Collection[str]) -> None:
         """Take the room for a partial file, so that the disk cannot be full later.
@@ -310,11 +310,14 @@ def default_root() -> Path:
     return home or Path("/var/cache/ember")
 
 
-def replace_text(path: Path, text: str) -> None:
+def replace_file(path: Path, content: str | bytes) -> None:
     """Write a small file so that readers see all of the old or all of the new."""
-    beside = path.with_name(f"{path.name}.{os.getpid()}.{time.monotonic_ns()}")
-    beside.write_text(text)
-    beside.replace(path)
+    beside = path.with_name(f".{path.name}.{os.getpid()}.{time.monotonic_ns()}")
+    try:
+        beside.write_bytes(content.encode() if isinstance(content, str) else content)
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)
 
 
 def _facts(found: os.stat_result) -> dict[str, int]:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from function.runtime import memory
 from function.runtime.engine import PROVIDERS
 from warmup import gpu
-from warmup.failures import UnavailableError
 from warmup.gpu import Memory
 
 if TYPE_CHECKING:
@@ -47,16 +46,9 @@ class Comeback:
 
 def reader(provider: str) -> Callable[[], Memory | None]:
     """What reads the memory of the device behind a provider; None where nobody can tell."""
-    return _of_process if provider == PROVIDERS["cpu"] else _of_gpu
+    return _of_process if provider == PROVIDERS["cpu"] else gpu.memory
 
 
 def _of_process() -> Memory | None:
     limit = memory.limit()
     return None if limit is None else Memory(max(0, limit - memory.held()), limit)
-
-
-def _of_gpu() -> Memory | None:
-    try:
-        return gpu.first().memory()
-    except UnavailableError:
-        return None

@@ -7,7 +7,6 @@ import time
 from typing import TYPE_CHECKING
 
 from warmup import gpu
-from warmup.failures import UnavailableError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -31,7 +30,7 @@ def wait(
     need: int,
     patience_s: float,
     *,
-    look: Callable[[], Memory | None] | None = None,
+    look: Callable[[], Memory | None] = gpu.memory,
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> bool:
@@ -47,7 +46,6 @@ def wait(
     Returns:
         Whether there is room, as far as anybody can tell.
     """
-    look = look or _of_first
     end = clock() + patience_s
     while (found := look()) is not None and found.free < need:
         if clock() >= end:
@@ -56,10 +54,3 @@ def wait(
             return False
         sleep(_EVERY_S)
     return True
-
-
-def _of_first() -> Memory | None:
-    try:
-        return gpu.first().memory()
-    except UnavailableError:
-        return None

@@ -15,7 +15,6 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import os
 import platform
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -27,6 +26,7 @@ import numpy as np
 
 from function.runtime.backends.onnx import VERSION
 from function.runtime.backends.optimised import cpu_features
+from warmup.store import replace_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -82,11 +82,9 @@ class Kept:
 
     def save(self, plan: Plan) -> None:
         """Keep a plan, if the disk allows it; a reader sees all of it or nothing."""
-        beside = self.path.with_name(f".{self.path.name}.{os.getpid()}")
         with suppress(OSError):
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            beside.write_text(json.dumps(asdict(plan)))
-            beside.replace(self.path)
+            replace_file(self.path, json.dumps(asdict(plan)))
 
 
 def measure(

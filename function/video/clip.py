@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from function.orders import ClipOrder, Parts
     from function.video.limits import Limits
     from function.video.plate import Plate
-    from function.video.reader import Facts
+    from function.video.reader import Facts, Reader
     from function.video.studio import Studio
     from function.video.track import Tracker
     from function.video.writer import Encoding
@@ -114,18 +114,26 @@ class _Video:
         self._parts, self._kind = parts, kind
         self._done = self._swapped = 0
         self._cautions: set[Caution] = set()
+        self._readers: list[Reader] = []
 
     async def make(self, like: NDArray[np.float32] | None) -> ClipResult:
         """Do all parts that are not done yet, and put all together."""
-        from function.video.reader import Reader, examine
-        from function.video.writer import Encoding, Joiner
+        try:
+            return await self._made(like)
+        finally:
+            for reader in self._readers:
+                await asyncio.shield(asyncio.to_thread(reader.close))
+
+    async def _made(self, like: NDArray[np.float32] | None) -> ClipResult:
+        from function.video.reader import examine
+        from function.video.writer import Encoding
 
         run, order, source = self._studio.run, self._order, self._order.target
         facts = await run(examine, source, self._kind, self._limits)
         encoding = Encoding(facts, order.kind or self._kind, order.quality)
-        await run(Joiner, BytesIO(), source, encoding, ())  # what cannot be joined is not begun
+        await run(_joinable, source, encoding)
         digest = await run(_digest, order, encoding.kind)
-        look = await run(_plates, source, facts, self._limits)
+        look = _plates(await self._reader(), facts)
         cast = await self._studio.cast(order.faces, like, look)
         tracker = self._studio.tracker(cast, float(facts.rate))
         reader: Reader | None = None
@@ -135,7 +143,7 @@ class _Video:
             data = await self._parts.get(name)
             if data is None:
                 if reader is None:
-                    reader = await run(Reader, source, self._kind, self._limits)
+                    reader = await self._reader()
                     if number:
                         await run(reader.seek, start)
                 end = facts.starts[number + 1] if number + 1 < len(facts.starts) else None
@@ -161,6 +169,14 @@ class _Video:
             cautions=(*(each for each in Caution if each in self._cautions), *more),
             source=self._studio.source.face,
         )
+
+    async def _reader(self) -> Reader:
+        """The clip from its beginning; closed in the end."""
+        from function.video.reader import Reader
+
+        reader = await self._studio.run(Reader, self._order.target, self._kind, self._limits)
+        self._readers.append(reader)
+        return reader
 
     async def _part(self, encoding: Encoding, tracker: Tracker, decode: Callable[[], Any]) -> bytes:
         """Swap and encode the frames that are decoded next."""
@@ -242,15 +258,23 @@ def _read(path: Path, limits: Limits) -> bytes:
     return path.read_bytes()
 
 
-def _plates(path: Path, facts: Facts, limits: Limits) -> Callable[[], Plate | None]:
-    """The frames of a video from its beginning."""
-    from function.video.plate import Plate
-    from function.video.reader import Reader
+def _joinable(source: Path, encoding: Encoding) -> None:
+    """See that what is made can be joined, before any of it is.
 
-    source = Reader(path, facts.kind, limits)
+    Raises:
+        Problem: `bad_value`, it cannot.
+    """
+    from function.video.writer import Joiner
+
+    Joiner(BytesIO(), source, encoding, ()).drop()
+
+
+def _plates(reader: Reader, facts: Facts) -> Callable[[], Plate | None]:
+    """The frames that a reader gives."""
+    from function.video.plate import Plate
 
     def look() -> Plate | None:
-        frame = source.next()
+        frame = reader.next()
         return None if frame is None else Plate(frame, facts)
 
     return look

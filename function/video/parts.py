@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import shutil
 from typing import TYPE_CHECKING
+
+from warmup.store import replace_file
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -64,6 +65,4 @@ class Folder:
 
     def _write(self, name: str, data: bytes) -> None:
         self._path.mkdir(exist_ok=True)
-        partial = self._path / f"{name}.{os.getpid()}"
-        partial.write_bytes(data)
-        partial.replace(self._path / name)
+        replace_file(self._path / name, data)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import bisect
 import logging
 import math
+import threading
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
@@ -172,11 +173,13 @@ class Reader:
         self._last: int | None = None
         self._frames = self._decoded()
         self._ahead: VideoFrame | None = None
+        self._lock = threading.RLock()
 
     def close(self) -> None:
-        """Close the file; not while another thread is in `next`."""
-        self._frames.close()
-        self._file.close()
+        """Close the file, when no other thread is in another call any more."""
+        with self._lock:
+            self._frames.close()
+            self._file.close()
 
     def next(self, before: int | None = None) -> VideoFrame | None:
         """The next frame; None when there is none, or only one at this time or later, in ticks.
@@ -186,7 +189,7 @@ class Reader:
         """
         frame = self._ahead
         if frame is None:
-            with readable():
+            with readable(), self._lock:
                 frame = next(self._frames, None)
         self._ahead = frame
         if frame is None or (before is not None and _time(frame) >= before):
@@ -196,6 +199,10 @@ class Reader:
 
     def seek(self, start: int) -> None:
         """Go on with the first frame at this time or later, in ticks."""
+        with self._lock:
+            self._seek(start)
+
+    def _seek(self, start: int) -> None:
         tick = self._stream.time_base or Fraction(1)
         for back in (0, int(10 / tick), None):  # some demuxers land on a key frame that is later
             to = max(start - back, 0) if back is not None else 0

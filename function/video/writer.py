@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import dataclass
 from io import BytesIO
 from typing import TYPE_CHECKING, Any, cast
@@ -18,7 +19,7 @@ from function.video.plate import FORMAT
 from function.video.reader import opened, readable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Generator, Iterable, Iterator, Sequence
     from pathlib import Path
 
     from av.video.codeccontext import VideoCodecContext
@@ -178,6 +179,12 @@ class Joiner:
         self._add_others(float("inf"))
         self._file.close()
 
+    def drop(self) -> None:
+        """Close both files, with nothing further written."""
+        self._others.close()
+        with suppress(av.error.FFmpegError):
+            self._file.close()
+
     def _add_others(self, until: float) -> None:
         """Write what comes before this time, in seconds."""
         while (packet := self._next_other) is not None:
@@ -186,7 +193,7 @@ class Joiner:
             self._file.mux(packet)
             self._next_other = next(self._others, None)
 
-    def _rest(self, source: Path, kind: Kind) -> Iterator[Packet[Any]]:
+    def _rest(self, source: Path, kind: Kind) -> Generator[Packet[Any]]:
         """The packets of sound and subtitles, for the streams that they now belong to."""
         with readable(), opened(source, kind) as file:
             streams = {}

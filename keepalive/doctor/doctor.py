@@ -76,7 +76,8 @@ def patches(needs: Iterable[Need]) -> list[str]:
     for need in needs:
         data.setdefault(need.name, {})[need.key] = need.value
     return [
-        f"kubectl patch configmap {name} -n {NAMESPACE} -p '{json.dumps({'data': keys})}'"
+        f"kubectl patch configmap {name} -n {NAMESPACE} -p"
+        f" '{json.dumps({'data': keys}, separators=(',', ':'))}'"
         for name, keys in data.items()
     ]
 

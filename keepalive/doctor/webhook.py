@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from keepalive.doctor import fields
 from keepalive.doctor.config import ZERO_INITIAL_SCALE, Need
+from keepalive.kpa.settings import duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -99,14 +100,14 @@ _RESERVED_VARIABLES = {"PORT", "K_SERVICE", "K_CONFIGURATION", "K_REVISION"}
 _RESERVED_PATHS = {"/", "/dev", "/dev/log", "/tmp", "/var", "/var/log"}  # noqa: S108
 _PROBES = ("readinessProbe", "livenessProbe", "startupProbe")
 _LONGEST_DELAY_S = 3600.0
-_UNITS = {"ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
 def seconds(text: str) -> float:
-    """A duration as Knative writes it, e.g. 1m30s."""
-    return sum(
-        float(n) * _UNITS[unit] for n, _, unit in re.findall(r"(\d+(\.\d+)?)(ms|s|m|h)", text)
-    )
+    """A duration such as 1m30s; 0 for what is none, which is the business of `annotated`."""
+    try:
+        return duration(text)
+    except ValueError:
+        return 0.0
 
 
 def form(service: Thing, _: Config) -> Iterator[str]:

@@ -12,6 +12,7 @@ import click
 
 from keepalive.failure import Exit
 from keepalive.kpa.command import Seconds
+from keepalive.prescaler.schedule_file import zone
 from keepalive.simulation.options import given, need, read
 
 if TYPE_CHECKING:
@@ -35,11 +36,9 @@ class Zone(click.ParamType[ZoneInfo]):
     ) -> ZoneInfo:
         """Find it."""
         try:
-            return ZoneInfo(str(value))
-        except (ValueError, OSError):
-            self.fail(f"{value!r} is no time zone such as Europe/Berlin.", param, ctx)
-        except KeyError:
-            self.fail(f"{value!r} is not known here; see Europe/Berlin.", param, ctx)
+            return zone(str(value))
+        except ValueError as error:
+            self.fail(f"{error}.", param, ctx)
 
 
 @click.command()

@@ -66,6 +66,7 @@ def draw(tried: Sequence[Trial], naive: Sequence[Trial], best: Trial, path: Path
     )
     axes.grid(axis="x", color="#e6e9ec", linewidth=0.8)
     axes.yaxis.set_major_formatter(lambda value, _: seconds(value))
+    axes.yaxis.set_minor_formatter("")
     axes.tick_params(axis="y", which="minor", length=0)
     axes.set_xlabel("GPU-hours", color=INK)
     axes.set_ylabel("p99 of the worst five minutes", color=INK)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import click
 
+from keepalive import options
 from keepalive.cluster.client import Cluster
-from keepalive.failure import Exit, Failure
+from keepalive.failure import Exit
 from keepalive.prometheus import Prometheus
 from keepalive.rollout.judge import MORE_ERRORS, SLOWER, Limits
 from keepalive.rollout.rollout import Rollout, Wanted, Worse
@@ -19,13 +20,6 @@ def _steps(_: click.Context, __: click.Parameter, text: str) -> tuple[int, ...]:
     if not steps or steps[-1] != 100 or list(steps) != sorted({*steps}) or steps[0] < 1:
         raise click.BadParameter("They look like 5,25,50,100: rising, and 100 at the end.")
     return steps
-
-
-def _header(text: str) -> tuple[str, str]:
-    name, colon, value = text.partition(":")
-    if not (colon and name.strip()):
-        raise click.BadParameter("It looks like 'Name: value'.", param_hint="--header")
-    return name.strip(), value.strip()
 
 
 @click.command()
@@ -48,7 +42,7 @@ def _header(text: str) -> tuple[str, str]:
 )
 @click.option(
     "--wait",
-    type=click.FloatRange(0, min_open=True),
+    type=options.SECONDS,
     default=1260.0,
     show_default=True,
     help="Seconds that the new revision may take until it is ready.",
@@ -63,12 +57,11 @@ def _header(text: str) -> tuple[str, str]:
 )
 @click.option(
     "--max-latency",
-    type=click.FloatRange(0, min_open=True),
+    type=options.SECONDS,
     help="The most seconds that each of them may take.",
 )
 @click.option("--header", "headers", metavar="'NAME: VALUE'", multiple=True, help="Of these swaps.")
-@click.option("--prometheus", "url", help="Where to compare errors and times of both revisions.")
-@click.option("--selector", "matchers", default="", help="Matchers of its series, in PromQL.")
+@options.combined(options.prometheus_url, options.prometheus_headers, options.selector)
 @click.option(
     "--max-errors",
     type=click.FloatRange(0, 1),
@@ -105,8 +98,9 @@ def rollout(
     swaps: int,
     max_latency: float | None,
     headers: tuple[str, ...],
-    url: str | None,
-    matchers: str,
+    prometheus: str | None,
+    prometheus_headers: tuple[str, ...],
+    selector: str,
     max_errors: float,
     max_slower: float,
     single_gpu: bool,
@@ -124,7 +118,8 @@ def rollout(
     """
     if not image and not abort:
         raise click.UsageError("Give --image, or --abort.")
-    try:
+    with options.told():
+        proof = options.headers(prometheus_headers, "--prometheus-header")
         wanted = Wanted(
             image=image or "",
             service=service,
@@ -134,10 +129,10 @@ def rollout(
             wait_s=wait,
             swaps=swaps,
             most_s=max_latency,
-            headers=dict(_header(text) for text in headers),
+            headers=options.headers(headers, "--header"),
             single_gpu=single_gpu,
-            prometheus=Prometheus(url) if url else None,
-            matchers=matchers,
+            prometheus=Prometheus(prometheus, proof) if prometheus else None,
+            matchers=selector,
             limits=Limits(max_errors, max_slower),
         )
         with Cluster.connect(namespace) as cluster:
@@ -148,10 +143,8 @@ def rollout(
             elif abort:
                 rolling.abort()
             else:
-                rolling.run()
-    except Worse as error:
-        click.echo(f"Error: {error}", err=True)
-        context.exit(Exit.WRONG)
-    except Failure as failure:
-        click.echo(f"Error: {failure}", err=True)
-        context.exit(failure.exit_code)
+                try:
+                    rolling.run()
+                except Worse as error:
+                    click.echo(f"Error: {error}", err=True)
+                    context.exit(Exit.WRONG)

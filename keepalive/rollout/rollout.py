@@ -182,7 +182,7 @@ class Rollout:
             name = service.get("status", {}).get("latestCreatedRevisionName", made.old)
             ready, why = "Unknown", ""
             if name != made.old:
-                ready, why = traffic.condition(self.cluster.get(Resource.REVISION, name))
+                ready, why = self._condition(name)
             if ready == "True" and traffic.condition(service)[0] == "True":
                 self.say(f"{name} is ready")
                 return str(name)
@@ -210,6 +210,11 @@ class Rollout:
                 done = swap.swap(at, self.wanted.timeout_s, self.wanted.headers)
             except (Unreachable, swap.Wrong) as error:
                 raise Worse(f"golden swap {number} at {urls[0]}: {error}") from None
+            except swap.Busy as error:
+                raise Failure(
+                    f"Golden swap {number} at {urls[0]}: {error}. Run the same command again.",
+                    Exit.AGAIN,
+                ) from None
             if self.wanted.most_s is not None and done.latency_s > self.wanted.most_s:
                 raise Worse(
                     f"golden swap {number} took {done.latency_s:.3f} s;"
@@ -231,7 +236,7 @@ class Rollout:
     def _watch(self, old: str, new: str) -> None:
         """See for a while that both are there and the new one is no worse."""
         self.sleep(self.wanted.pause_s)
-        ready, why = traffic.condition(self.cluster.get(Resource.REVISION, new))
+        ready, why = self._condition(new)
         if ready == "False":
             raise Worse(f"{new} is not ready any more: {why}")
         if (prometheus := self.wanted.prometheus) is None:
@@ -244,6 +249,13 @@ class Rollout:
         if verdict.good is False:
             raise Worse(f"{new}: {verdict.why}")
         self.say(f"{new}: {verdict.why}")
+
+    def _condition(self, revision: str) -> tuple[str, str]:
+        """See `traffic.condition`."""
+        try:
+            return traffic.condition(self.cluster.get(Resource.REVISION, revision))
+        except Missing:
+            raise Worse(f"{revision} is gone") from None
 
     def _service(self) -> dict[str, Any]:
         try:
@@ -266,7 +278,7 @@ class Rollout:
                 self.cluster.patch(
                     Resource.SERVICE, self.wanted.service, patch(service), version=version
                 )
-            except Conflict:
-                continue
+            except (Conflict, Missing):
+                continue  # a Service that is gone is told of when it is read again
             return
         raise Failure(f"Somebody else keeps changing {self.wanted.service}.", Exit.AGAIN)

@@ -153,6 +153,7 @@ def _latency(axes: Any, outcome: Outcome, objective_s: float | None) -> None:
     low, high = axes.get_ylim()
     axes.set_ylim(low * 0.8, max(high, (objective_s or 0) * 1.6) * 1.6)
     axes.yaxis.set_major_formatter(lambda value, _: seconds(value))
+    axes.yaxis.set_minor_formatter("")
     axes.tick_params(axis="y", which="minor", length=0)
     axes.set_ylabel("latency", color=INK)
     axes.legend(loc="upper left", ncols=2, frameon=False, fontsize=9)

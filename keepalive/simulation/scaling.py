@@ -103,7 +103,7 @@ class Hpa:
         self._memory = hpa.Memory()
         self._busy = 0.0
         self._served = 0
-        self._usage = 0.0
+        self._usage: float | None = None
 
     def begin(self) -> int:
         """The replicas to start with when no floor asks for more."""
@@ -125,6 +125,8 @@ class Hpa:
         usage = self._usage
         self._usage = min(1.0, self._busy / self._served) if self._served else 0.0
         self._busy = self._served = 0
+        if usage is None:
+            return wanted
         observed = hpa.Observed(now, wanted, [usage] * ready, unready=max(0, wanted - ready))
         least = min(max(self._spec.least, floor), self._spec.most)
         decision = hpa.decide(replace(self._spec, least=least), observed, self._memory)

@@ -224,6 +224,12 @@ def test_an_hpa_follows_how_busy_the_replicas_are():
     assert outcome.series.wanted[-1] == 2
 
 
+def test_an_hpa_without_figures_yet_changes_nothing():
+    spec = hpa.Spec(0.7, 10)
+    outcome = run(np.full(60, 20.0), Service((0.1,), 0.0), rule=partial(Hpa, spec, 1000, 3))
+    assert set(outcome.series.wanted[:29].tolist()) == {3}
+
+
 def test_a_dead_replica_comes_back_after_a_cold_start():
     outcome = run(30, replicas=3, failures_per_hour=4.0)
     assert 4 <= outcome.starts <= 24

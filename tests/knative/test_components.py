@@ -32,6 +32,7 @@ VALUES = {
     "places": 4,
     "stable": "ember-00007",
 }
+BUILT = ("ember", "ember-keepalive", "ember-engine-builder")
 CHECKS = [schemas.form, *webhook.CHECKS, *promises.CHECKS, *names.CHECKS]
 WITHOUT_KNATIVE = [schemas.form, promises.hardened, promises.settings_are_kept, names.settings]
 WITHOUT_KNATIVE += [names.commands, names.probe_paths, names.images]
@@ -45,7 +46,7 @@ def kustomization(folder, components):
     (folder / "values.yaml").write_text(yaml.safe_dump({**values, **VALUES}))
     link = folder / "knative"
     link.symlink_to(KNATIVE)
-    images = [{"name": name, "newTag": "cpu"} for name in ("ember", "ember-keepalive")]
+    images = [{"name": name, "newTag": "cpu"} for name in BUILT]
     settings = {"name": "ember-settings", "behavior": "merge"}
     settings["literals"] = ["EMBER_ALLOW_ANONYMOUS=true"]
     made = {

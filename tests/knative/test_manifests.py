@@ -122,7 +122,7 @@ def with_job(tmp_path):
     folder = tmp_path / "overlays" / "gpu"
     folder.mkdir()
     (folder / "kustomization.yaml").write_text(WITH_JOB)
-    return Manifests(render(folder), rendered("base").flags)
+    return Manifests(render(folder), rendered("base").platform)
 
 
 def test_with_the_job_that_builds_plans_there_is_nothing_to_complain_about(with_job):

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from warmup.failures import StoppedError
-from warmup.store import replace_text
+from warmup.store import replace_file
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -113,7 +113,7 @@ class Partial:
         }
         self._saved_at = time.monotonic()
         with self._store.writing(self.file.name):
-            replace_text(self._state, json.dumps(state))
+            replace_file(self._state, json.dumps(state))
 
     def save_sometimes(self) -> None:
         """Save, unless it was done a moment ago."""

@@ -13,6 +13,7 @@ from function.runtime.backends.plan import PlanEngine, Tensor
 from function.runtime.engine import NotOnDeviceError
 from warmup.failures import WarmupError
 from warmup.gpu import visible
+from warmup.store import replace_file
 from warmup.tensorrt import RTX, runner
 
 if TYPE_CHECKING:
@@ -207,7 +208,7 @@ class _Plan:
         if self._cache is not None and self._kept is not None:
             with suppress(OSError):
                 self._kept.parent.mkdir(parents=True, exist_ok=True)
-                self._kept.write_bytes(self._cache.serialize())
+                replace_file(self._kept, bytes(self._cache.serialize()))
         self._contexts.clear()
         self._cache = self._engine = self._runtime = None  # in the order in which they may go
 

@@ -21,6 +21,7 @@ def test_a_replica_that_is_not_ready_is_alive_and_says_what_it_waits_for(cold):
     told = answer.json
     assert (told["ready"], told["cold"], told["phase"]) == (False, True, "starting")
     waiting = {"state": "waiting", "provider": None, "variant": None, "fetch": None}
+    waiting["passed_over"] = []
     assert told["models"] == dict.fromkeys(("detect", "landmarks", "identity"), waiting)
     assert told["waiting_for"]
 

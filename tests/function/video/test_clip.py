@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import itertools
 from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
 
 import av
 import numpy as np
@@ -65,6 +67,16 @@ def test_every_frame_is_swapped_and_told_of(swapped):
     assert (result.size, result.media_type) == (SIZE, "video/mp4")
     assert told[-1] == (25, 25)
     assert told == sorted(told)
+
+
+def test_no_file_stays_open(swap, plain, tmp_path):
+    gc.disable()
+    try:
+        swap(plain, tmp_path / "out.mp4", "largest")
+        opened = [path.readlink() for path in Path("/proc/self/fd").iterdir() if path.exists()]
+    finally:
+        gc.enable()
+    assert plain not in opened
 
 
 def test_frames_times_rate_size_and_tags_stay(plain, swapped):

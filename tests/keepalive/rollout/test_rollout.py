@@ -15,6 +15,7 @@ from keepalive.rollout.command import rollout as command
 from keepalive.rollout.judge import Seen
 from keepalive.rollout.rollout import Rollout, Wanted, Worse
 from keepalive.rollout.traffic import MARK
+from tests.keepalive.answering import answering
 from tests.kube.service import service
 
 SERVICES, REVISIONS = "services.serving.knative.dev", "revisions.serving.knative.dev"
@@ -167,6 +168,13 @@ class TestSomethingIsWrong:
         with pytest.raises(Worse, match=r"golden swap 1 took .* s; 0\.0001 are allowed"):
             make(connect, most_s=0.0001).run()
         assert self.back(ember)
+
+    def test_one_that_is_too_busy_to_swap_is_tried_again_later(self, ember, connect):
+        with answering(503, b'{"code": "overloaded", "request_id": "r1"}') as busy:
+            ember.knative.address = busy.url
+            with pytest.raises(Failure, match=r"503 overloaded .*Run the same command again"):
+                make(connect).run()
+        assert MARK in ember.get(SERVICES, "ember")["metadata"]["annotations"]
 
     def test_one_that_is_worse_under_load_gives_its_traffic_back(self, ember, connect, monkeypatch):
         seen = spied(ember)
