@@ -237,7 +237,7 @@ class TestTheCommand:
         done = ember("doctor", "-", text=yaml.safe_dump(service(revision(nodeSelector={"a": "b"}))))
         assert done.returncode == 65
         assert "Service swap: well" in done.stdout
-        assert '{"data": {"kubernetes.podspec-nodeselector": "enabled"}}' in done.stdout
+        assert '{"data":{"kubernetes.podspec-nodeselector":"enabled"}}' in done.stdout
 
     def test_a_kustomization_is_rendered_and_held_against_the_platform(self, tmp_path):
         platform = tmp_path / "platform.yaml"
