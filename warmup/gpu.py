@@ -74,12 +74,13 @@ class Gpu:
 
     def vitals(self) -> Vitals:
         """How it is now."""
-        nvml, handle = _nvml(), _handle(self.uuid)
-        whole = nvml.nvmlDeviceGetDeviceHandleFromMigDeviceHandle(handle) if self.mig else handle
+        nvml, uuid, sensor = _nvml(), self.uuid, _nvml().NVML_TEMPERATURE_GPU
         memory = self.memory()
-        mine = _told(lambda: _of(nvml.nvmlDeviceGetComputeRunningProcesses(handle)))
-        busy = _told(lambda: nvml.nvmlDeviceGetUtilizationRates(handle).gpu / 100)
-        celsius = _told(lambda: nvml.nvmlDeviceGetTemperature(whole, nvml.NVML_TEMPERATURE_GPU))
+        mine = _told(lambda: _of(nvml.nvmlDeviceGetComputeRunningProcesses(_handle(uuid))))
+        busy = _told(lambda: nvml.nvmlDeviceGetUtilizationRates(_handle(uuid)).gpu / 100)
+        celsius = _told(
+            lambda: nvml.nvmlDeviceGetTemperature(_whole(nvml, _handle(uuid), mig=self.mig), sensor)
+        )
         if memory is None:
             return Vitals(math.nan, math.nan, mine, busy, celsius)
         return Vitals(memory.total - memory.free, memory.total, mine, busy, celsius)
@@ -125,7 +126,7 @@ def _seen(nvml: Any) -> Iterator[Gpu]:
     handles = list(_chosen(nvml))
     slices = [part for handle in handles for part in _slices(nvml, handle)]
     for handle, mig in slices[:1] or [(handle, False) for handle in handles]:
-        whole = nvml.nvmlDeviceGetDeviceHandleFromMigDeviceHandle(handle) if mig else handle
+        whole = _whole(nvml, handle, mig=mig)
         cuda = nvml.nvmlSystemGetCudaDriverVersion_v2()
         yield Gpu(
             uuid=_text(nvml.nvmlDeviceGetUUID(handle)),
@@ -135,6 +136,11 @@ def _seen(nvml: Any) -> Iterator[Gpu]:
             cuda=f"{cuda // 1000}.{cuda % 1000 // 10}",
             mig=mig,
         )
+
+
+def _whole(nvml: Any, handle: Any, *, mig: bool) -> Any:
+    """The GPU that a slice is of, or that is one itself."""
+    return nvml.nvmlDeviceGetDeviceHandleFromMigDeviceHandle(handle) if mig else handle
 
 
 def _chosen(nvml: Any) -> Iterator[Any]:

@@ -10,11 +10,12 @@ import click
 
 from keepalive.doctor import config, reading
 from keepalive.doctor.doctor import examine, patches
+from keepalive.failure import Exit
 
 if TYPE_CHECKING:
     from keepalive.doctor.doctor import Report
 
-_BAD_INPUT, _UNAVAILABLE = 65, 69
+_BAD_INPUT = 65
 
 
 @click.command()
@@ -56,7 +57,7 @@ def doctor(
         found = examine(objects, config.read(configured))
     except (reading.Unreadable, ValueError) as error:
         click.echo(f"Error: {error}", err=True)
-        context_.exit(_UNAVAILABLE)
+        context_.exit(Exit.UNAVAILABLE)
     if as_json:
         click.echo(json.dumps({"well": found.well, **asdict(found)}, indent=2))
     else:

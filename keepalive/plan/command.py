@@ -109,7 +109,8 @@ def plan(
     from keepalive.plan.explain import explain
     from keepalive.plan.naive import naive
     from keepalive.plan.search import Bounds, search
-    from keepalive.plan.trial import WORKING, Objective, Trials
+    from keepalive.plan.trial import Objective, Trials
+    from keepalive.simulation.scaling import WORKING
 
     peak = float(known.rates.max()) / known.service.most_per_second
     most = ceiling or max(1, math.ceil(peak / WORKING * _ROOM))

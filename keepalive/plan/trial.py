@@ -21,9 +21,6 @@ if TYPE_CHECKING:
     from keepalive.simulation.outcome import Outcome
     from keepalive.simulation.service import Service
 
-WORKING = 0.7
-"""The part of their capacity at which replicas are when a simulation begins."""
-
 
 @dataclass(frozen=True, slots=True)
 class Objective:
@@ -119,7 +116,7 @@ class Trials:
     def begin_with(self, service: Service, most: int) -> int:
         """Replicas at the start, so that no simulation begins with too few or too many."""
         load = float(self.given.rates[0])
-        return min(most, -int(-load // (WORKING * service.most_per_second)))
+        return min(most, -int(-load // (scaling.WORKING * service.most_per_second)))
 
     def choice(self, choice: Choice, seed: int = 0) -> Trial:
         """Try one, unless it was tried before.

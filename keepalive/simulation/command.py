@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 _MONDAY = datetime(2026, 3, 2)  # noqa: DTZ001
 _QUEUE = 320
 """Requests that a replica without Knative lets wait, for want of anything better to assume."""
-_WORKING = 0.7
-"""The part of their capacity at which replicas are when it begins."""
 
 
 @click.command()
@@ -150,7 +148,7 @@ def _rule(
     from keepalive.simulation import scaling
 
     most = settings.max_scale or 1000
-    busy = known.service.most_per_second * _WORKING
+    busy = known.service.most_per_second * scaling.WORKING
     start = min(most, max(settings.min_scale, math.ceil(float(known.rates[0]) / busy)))
 
     if static:

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from keepalive.kpa.settings import Settings
     from keepalive.simulation.serving import Second
 
+WORKING = 0.7
+"""The part of their capacity at which replicas are when a simulation begins."""
 _ACTIVATOR = 10_000
 """Requests that the activator holds for a revision."""
 _QUEUE = 10

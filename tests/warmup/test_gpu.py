@@ -75,6 +75,13 @@ def test_vitals_of_a_slice_lack_what_nvml_tells_of_whole_gpus_only(cards):
     assert math.isnan(utilisation)
 
 
+def test_of_a_gpu_that_is_lost_nothing_is_known(cards):
+    nvml = cards(Card(0))
+    lost = gpu.first()
+    nvml.cards = []
+    assert all(map(math.isnan, lost.vitals()))
+
+
 @pytest.mark.parametrize(
     ("processes", "expected"),
     [
