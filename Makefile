@@ -46,7 +46,7 @@ run: install ## serve on http://localhost:8080, with a page to try it; or PORT=9
 
 # Files of tests are shared by so many processes; each takes up to 3 GB.
 WORKERS ?= 2
-PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup --no-loadscope-reorder
+PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --no-loadscope-reorder
 
 test: $(VENV)/.dev services lint ## lint, types, import arrows and the whole test suite
 	$(PYTEST)

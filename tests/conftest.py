@@ -11,6 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from xdist.scheduler import LoadScopeScheduling
 
 import warmup.gpu
 from tests.running import Server, running
@@ -22,6 +23,7 @@ from warmup.tensorrt import RTX, Library, library
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+IMAGES = "tests/image/"
 STRICT = os.environ.get("EMBER_TEST_STRICT") == "1"
 
 # The tests' own settings must not depend on those of the shell that runs them.
@@ -34,16 +36,25 @@ _STORE = TemporaryDirectory(prefix="ember-store-")
 os.environ["EMBER_STORE"] = _STORE.name
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Where several processes share the tests, those of a file stay together.
+class ByFile(LoadScopeScheduling):
+    """Where several processes share the tests, those of a file stay together, and all of images."""
 
-    One of them makes all images, and begins with that.
-    """
-    for item in items:
-        images = item.path.parent.name == "image" or item.path.name == "test_pod.py"
-        item.add_marker(pytest.mark.xdist_group("images" if images else str(item.path)))
-    items.sort(key=lambda item: item.get_closest_marker("xdist_group").args != ("images",))
+    def _split_scope(self, nodeid: str) -> str:
+        file = nodeid.partition("::")[0]
+        return IMAGES if _makes_images(file) else file
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> ByFile:
+    return ByFile(config, log)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Making images takes longest, so it comes first."""
+    items.sort(key=lambda item: not _makes_images(item.nodeid.partition("::")[0]))
+
+
+def _makes_images(file: str) -> bool:
+    return file.startswith(IMAGES) or file.endswith("/test_pod.py")
 
 
 @pytest.fixture(scope="session")
