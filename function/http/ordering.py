@@ -206,6 +206,12 @@ class Ordering:
             return None
         if not uri.startswith(("https://", "http://")):
             raise Problem("bad_value", "`callback` is an https: URI.", field="callback")
+        from function.storage.web import checked
+
+        try:
+            checked(uri)
+        except Problem as problem:
+            raise Problem("bad_value", f"`callback`: {problem.detail}", field="callback") from None
         if secret is None:
             raise Problem(
                 "missing_field",

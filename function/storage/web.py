@@ -142,7 +142,7 @@ class Web:
         self, method: str, uri: str, headers: LooseHeaders | None = None, data: bytes | None = None
     ) -> AsyncIterator[aiohttp.ClientResponse]:
         """The good answer, after redirects where something is read; to a POST, any answer."""
-        url = _url(uri)
+        url = checked(uri)
         try:
             for _ in range(_MOST_REDIRECTS + 1):
                 session = await self._session(url.scheme)
@@ -200,7 +200,7 @@ class Web:
         return socket.socket(family, kind, protocol)
 
 
-def _url(uri: str) -> URL:
+def checked(uri: str) -> URL:
     """The URI, when it is one that may be asked for.
 
     Raises:
@@ -229,7 +229,7 @@ def _next(response: aiohttp.ClientResponse) -> URL:
         "http",
     ):
         raise forbidden("The URI leads to a redirect to something that is not https://.")
-    return _url(str(url))
+    return checked(str(url))
 
 
 def _unknown(error: OSError) -> bool:

@@ -14,6 +14,7 @@ from keepalive.failure import Exit
 from keepalive.kpa.command import Seconds
 from keepalive.prescaler.schedule_file import zone
 from keepalive.simulation.options import given, need, read
+from keepalive.traces.steps import Unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -112,6 +113,8 @@ def plan(
     from keepalive.plan.trial import Objective, Trials
     from keepalive.simulation.scaling import WORKING
 
+    if not known.rates.any():
+        raise Unreadable("There is nothing to plan for: the load has no requests.")
     peak = float(known.rates.max()) / known.service.most_per_second
     most = ceiling or max(1, math.ceil(peak / WORKING * _ROOM))
     if least > most:

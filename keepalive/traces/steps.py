@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+
+_MOST_SECONDS = 366 * 86_400
+_MOST_LOAD = 1e7
+_SHOWN = 60
 
 
 class Unreadable(Exception):
@@ -23,7 +27,7 @@ def read(path: Path) -> list[tuple[float, float]]:
         Unreadable: it is missing, has no step, or a line is not as it should be.
     """
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is no text"
         raise Unreadable(f"{path} cannot be read: {reason}.") from None
@@ -36,7 +40,8 @@ def read(path: Path) -> list[tuple[float, float]]:
             steps.append(_step(text))
         except ValueError:
             raise Unreadable(
-                f"{path}, line {number}: {text!r} is not two numbers from 0, as in 60,12.5."
+                f"{path}, line {number}: {text[:_SHOWN]!r} is not two numbers from 0, as in"
+                f" 60,12.5: at most {_MOST_SECONDS} seconds, a load of {_MOST_LOAD:.0f}."
             ) from None
     if not steps:
         raise Unreadable(f"{path} has no line such as 60,12.5: seconds and the load from then on.")
@@ -48,6 +53,6 @@ def read(path: Path) -> list[tuple[float, float]]:
 
 def _step(text: str) -> tuple[float, float]:
     at, load = (float(cell) for cell in text.split(","))
-    if not (0 <= at < math.inf and 0 <= load < math.inf):
+    if not (0 <= at <= _MOST_SECONDS and 0 <= load <= _MOST_LOAD):
         raise ValueError
     return at, load

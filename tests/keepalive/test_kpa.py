@@ -613,6 +613,9 @@ def test_an_impossible_container_concurrency_is_refused(concurrency):
         ("0,1\n10\n", "line 2: '10' is not two numbers"),
         ("0,1\n10,nan\n", "line 2"),
         ("0,-1\n", "line 1"),
+        ("0,1e300\n", "line 1: '0,1e300' is not two numbers"),
+        ("1e18,5\n", "line 1"),
+        ("0,1\n" + "9" * 100_000 + "\n", "line 2: '" + "9" * 60 + "' is not"),
         ("0,1,2\n", "line 1"),
         ("0,1\nt,load\n", "line 2"),
         ("10,1\n5,2\n", "5 s comes after 10 s"),
@@ -630,7 +633,7 @@ def test_a_bad_trace_says_where(tmp_path, text, says):
 
 def test_a_trace_may_have_names_comments_and_fractions(tmp_path):
     trace = tmp_path / "trace.csv"
-    trace.write_text("t,load\n# a comment\n0.5,1.5  # another\n\n2,1234567\n4,2.25\n")
+    trace.write_text("\ufefft,load\n# a comment\n0.5,1.5  # another\n\n2,1234567\n4,2.25\n")
     done = CliRunner().invoke(kpa, [str(trace), "--cold-start", "2s", "--until", "4"])
     cells = [line.split(",") for line in done.output.splitlines()[2:]]
     assert [(row[0], row[1], row[2]) for row in cells] == [

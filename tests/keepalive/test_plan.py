@@ -303,6 +303,12 @@ def test_the_command_fails_when_nothing_keeps_the_objective(tmp_path):
     assert "Nothing that was tried keeps the objective at all." in done.output
 
 
+def test_a_load_without_requests_is_refused(tmp_path):
+    refused = CliRunner().invoke(plan, [csv(tmp_path, np.zeros(300))]).exception
+    assert "the load has no requests" in str(refused)
+    assert refused.exit_code == 65
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [

@@ -137,13 +137,17 @@ class TestCallbacks:
                 )
             assert receiver.calls == []
 
-    def test_need_a_secret(self, live):
+    def test_need_an_address_and_a_secret(self, live):
         hook = ("callback", "https://example.org/hook")
         for parts, field in [
             ((hook,), "callback_secret"),
             ((hook, ("callback_secret", "secret")), "callback_secret"),
             ((hook, ("callback_secret", "whsec_c2hvcnQ=")), "callback_secret"),
             ((("callback", "gs://b/a"), HOOK), "callback"),
+            ((("callback", "https://"), HOOK), "callback"),
+            ((("callback", "https://["), HOOK), "callback"),
+            ((("callback", "https://example.org:99999/"), HOOK), "callback"),
+            ((("callback", "https://me:secret@example.org/"), HOOK), "callback"),
             ((HOOK,), "callback_secret"),
             ((hook, HOOK, TARGET, ("callback_image", "base64")), "callback_image"),
         ]:
