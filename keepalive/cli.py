@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from keepalive.doctor.command import doctor
+from keepalive.failure import Failure
 from keepalive.forecasting.command import forecast
 from keepalive.kpa.command import kpa
 from keepalive.pinger.command import ping
@@ -13,7 +16,20 @@ from keepalive.prescaler.command import prescale
 from keepalive.rollout.command import rollout
 from keepalive.simulation.command import simulate
 
-commands = click.Group(
+
+class Told(click.Group):
+    """Commands whose failures are told in one line, with the exit code that they have."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command that is named."""
+        try:
+            return super().invoke(ctx)
+        except Failure as failure:
+            click.echo(f"Error: {failure}", err=True)
+            ctx.exit(failure.exit_code)
+
+
+commands = Told(
     "keepalive",
     commands=[ping, prescale, forecast, kpa, simulate, plan, rollout, doctor],
     help="What keeps replicas warm.",

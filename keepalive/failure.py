@@ -8,6 +8,7 @@ from enum import IntEnum
 class Exit(IntEnum):
     """How a command of this package ended, after BSD's sysexits; `docs/errors.md` lists them."""
 
+    BAD_INPUT = 65
     UNAVAILABLE = 69
     CANNOT_WRITE = 74
     AGAIN = 75

@@ -1,17 +1,14 @@
-"""What several commands share: options, and failures with their exit codes."""
+"""Options that several commands share."""
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from keepalive.failure import Failure
-
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable
 
 SECONDS = click.FloatRange(0, min_open=True)
 
@@ -54,20 +51,6 @@ def headers(given: Iterable[str], hint: str) -> dict[str, str]:
             raise click.BadParameter("It looks like 'Name: value'.", param_hint=hint)
         found[name.strip()] = value.strip()
     return found
-
-
-@contextmanager
-def told() -> Iterator[None]:
-    """Say what fails in one line, and exit with its code.
-
-    Raises:
-        click.exceptions.Exit: in place of a Failure.
-    """
-    try:
-        yield
-    except Failure as failure:
-        click.echo(f"Error: {failure}", err=True)
-        raise click.exceptions.Exit(failure.exit_code) from None
 
 
 def combined(*options: Callable[[Any], Any]) -> Callable[[Any], Any]:

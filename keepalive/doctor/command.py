@@ -15,8 +15,6 @@ from keepalive.failure import Exit
 if TYPE_CHECKING:
     from keepalive.doctor.doctor import Report
 
-_BAD_INPUT = 65
-
 
 @click.command()
 @click.argument("places", nargs=-1, required=True, metavar="FILE|FOLDER|-…")
@@ -49,20 +47,20 @@ def doctor(
 
     Exit codes: 0 all is well, 65 something is not, 69 something cannot be read.
     """
+    objects = [one for place in places for one in reading.documents(place, kubectl)]
+    configured = [one for file in files for one in reading.documents(file, kubectl)]
+    if cluster:
+        configured += reading.cluster(kubectl, context)
     try:
-        objects = [one for place in places for one in reading.documents(place, kubectl)]
-        configured = [one for file in files for one in reading.documents(file, kubectl)]
-        if cluster:
-            configured += reading.cluster(kubectl, context)
-        found = examine(objects, config.read(configured))
-    except (reading.Unreadable, ValueError) as error:
-        click.echo(f"Error: {error}", err=True)
-        context_.exit(Exit.UNAVAILABLE)
+        allowed = config.read(configured)
+    except ValueError as error:
+        raise reading.Unreadable(str(error)) from None
+    found = examine(objects, allowed)
     if as_json:
         click.echo(json.dumps({"well": found.well, **asdict(found)}, indent=2))
     else:
         _tell(found)
-    context_.exit(0 if found.well else _BAD_INPUT)
+    context_.exit(0 if found.well else Exit.BAD_INPUT)
 
 
 def _tell(found: Report) -> None:

@@ -9,13 +9,17 @@ from pathlib import Path
 from typing import Any
 
 from keepalive.doctor.config import NAMES, NAMESPACE
+from keepalive.failure import Exit, Failure
 
 _KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml", "Kustomization")
 _PATIENCE_S = 60
 
 
-class Unreadable(Exception):
+class Unreadable(Failure):
     """Something cannot be read; the message says what to do."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, Exit.UNAVAILABLE)
 
 
 def documents(place: str, kubectl: str = "kubectl") -> list[dict[str, Any]]:

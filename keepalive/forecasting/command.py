@@ -75,23 +75,22 @@ def show(
     Exit codes: 0 done; 69 Prometheus does not answer; 75 the data are too thin; 78 something given
     is wrong.
     """
-    with options.told():
-        proof = options.headers(prometheus_headers, "--prometheus-header")
-        points, now = _points(prometheus, proof, selector, csv_path, HISTORY_WEEKS)
-        clocks = _zone(timezone)
-        known = Forecaster(points, clocks, timedelta(minutes=lead))
-        ahead = [timedelta(minutes=minutes) for minutes in range(15, int(hours * 60) + 1, 15)]
-        rows = [row for each in ahead if (row := known.forecast(now, each)) is not None]
-        if not rows:
-            raise _thin()
-        if as_json:
-            for row in rows:
-                click.echo(json.dumps(asdict(row) | {"at": row.at.isoformat()}))
-            return
-        click.echo(f"{'time':16}  {'expected':>8}  {'low':>8}  {'high':>8}  requests at once")
+    proof = options.headers(prometheus_headers, "--prometheus-header")
+    points, now = _points(prometheus, proof, selector, csv_path, HISTORY_WEEKS)
+    clocks = _zone(timezone)
+    known = Forecaster(points, clocks, timedelta(minutes=lead))
+    ahead = [timedelta(minutes=minutes) for minutes in range(15, int(hours * 60) + 1, 15)]
+    rows = [row for each in ahead if (row := known.forecast(now, each)) is not None]
+    if not rows:
+        raise _thin()
+    if as_json:
         for row in rows:
-            at = row.at.astimezone(clocks)
-            click.echo(f"{at:%Y-%m-%d %H:%M}  {row.expected:8.1f}  {row.low:8.1f}  {row.high:8.1f}")
+            click.echo(json.dumps(asdict(row) | {"at": row.at.isoformat()}))
+        return
+    click.echo(f"{'time':16}  {'expected':>8}  {'low':>8}  {'high':>8}  requests at once")
+    for row in rows:
+        at = row.at.astimezone(clocks)
+        click.echo(f"{at:%Y-%m-%d %H:%M}  {row.expected:8.1f}  {row.low:8.1f}  {row.high:8.1f}")
 
 
 @forecast.command()
@@ -123,32 +122,31 @@ def backtest(
     Exit codes: 0 done; 69 Prometheus does not answer, or --plot needs matplotlib; 74 the picture
     cannot be written; 75 the data are too thin; 78 something given is wrong.
     """
-    with options.told():
-        proof = options.headers(prometheus_headers, "--prometheus-header")
-        weeks = HISTORY_WEEKS + -(-days // 7)
-        points, now = _points(prometheus, proof, selector, csv_path, weeks)
-        clocks = _zone(timezone)
-        known = Forecaster(points, clocks, timedelta(minutes=lead))
-        result = backtests.backtest(known, now - timedelta(days=days), now)
-        if result is None:
-            raise _thin()
-        if plot_path:
-            _draw(result, plot_path, clocks, f"Forecasts {lead:g} minutes ahead, {days} days")
-        if as_json:
-            told = asdict(result) | {"rows": len(result.rows)}
-            click.echo(json.dumps(told))
-            return
-        click.echo(f"{len(result.rows)} of {result.asked} forecasts, {lead:g} minutes ahead:")
-        click.echo(f"{'expecting':22}  {'off by':>7}  {'bias':>7}")
-        for name, score in (
-            ("the forecast", result.forecast),
-            ("what was a week before", result.last_week),
-            ("no change", result.before),
-        ):
-            click.echo(f"{name:22}  {score.error:7.1%}  {score.bias:+7.1%}")
-        click.echo(
-            f"{result.inside:.1%} of demands were within the band, {result.covered:.1%} not above."
-        )
+    proof = options.headers(prometheus_headers, "--prometheus-header")
+    weeks = HISTORY_WEEKS + -(-days // 7)
+    points, now = _points(prometheus, proof, selector, csv_path, weeks)
+    clocks = _zone(timezone)
+    known = Forecaster(points, clocks, timedelta(minutes=lead))
+    result = backtests.backtest(known, now - timedelta(days=days), now)
+    if result is None:
+        raise _thin()
+    if plot_path:
+        _draw(result, plot_path, clocks, f"Forecasts {lead:g} minutes ahead, {days} days")
+    if as_json:
+        told = asdict(result) | {"rows": len(result.rows)}
+        click.echo(json.dumps(told))
+        return
+    click.echo(f"{len(result.rows)} of {result.asked} forecasts, {lead:g} minutes ahead:")
+    click.echo(f"{'expecting':22}  {'off by':>7}  {'bias':>7}")
+    for name, score in (
+        ("the forecast", result.forecast),
+        ("what was a week before", result.last_week),
+        ("no change", result.before),
+    ):
+        click.echo(f"{name:22}  {score.error:7.1%}  {score.bias:+7.1%}")
+    click.echo(
+        f"{result.inside:.1%} of demands were within the band, {result.covered:.1%} not above."
+    )
 
 
 def _draw(result: Backtest, path: Path, clocks: ZoneInfo, title: str) -> None:

@@ -110,14 +110,13 @@ def ping(
     else:
         click.echo(_line(found), err=found.outcome is not Outcome.WELL)
     if push or metrics_file:
-        with options.told():
-            publish(
-                ping_metrics.registry(found, time.time()),
-                job="ember-ping",
-                about={"instance": address},
-                file=metrics_file,
-                gateway=push,
-            )
+        publish(
+            ping_metrics.registry(found, time.time()),
+            job="ember-ping",
+            about={"instance": address},
+            file=metrics_file,
+            gateway=push,
+        )
     context.exit(EXIT_CODES[found.outcome])
 
 

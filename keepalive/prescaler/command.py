@@ -102,39 +102,38 @@ def prescale(
     """
     if dry_run and watch:
         raise click.UsageError("Use --dry-run or --watch.")
-    with options.told():
-        from keepalive.cluster.client import Cluster
-        from keepalive.prescaler.prescale import Prescaler, Wanted
-        from keepalive.prometheus import Prometheus
+    from keepalive.cluster.client import Cluster
+    from keepalive.prescaler.prescale import Prescaler, Wanted
+    from keepalive.prometheus import Prometheus
 
-        proof = options.headers(prometheus_headers, "--prometheus-header")
-        wanted = Wanted(
-            service=service,
-            hpa=hpa,
-            prometheus=Prometheus(prometheus, proof) if prometheus else None,
-            matchers=selector,
-            node_matchers=gpu_selector,
-            objective_s=objective,
-            per_replica=per_replica,
-            gpus=gpus,
-            knative=knative_version,
-        )
+    proof = options.headers(prometheus_headers, "--prometheus-header")
+    wanted = Wanted(
+        service=service,
+        hpa=hpa,
+        prometheus=Prometheus(prometheus, proof) if prometheus else None,
+        matchers=selector,
+        node_matchers=gpu_selector,
+        objective_s=objective,
+        per_replica=per_replica,
+        gpus=gpus,
+        knative=knative_version,
+    )
 
-        def tell(done: Round) -> int:
-            _show(done, as_json=as_json, dry=dry_run)
-            if push or metrics_file:
-                _publish(done, wanted, push, metrics_file)
-            return Exit.AGAIN if done.complaints else 0
+    def tell(done: Round) -> int:
+        _show(done, as_json=as_json, dry=dry_run)
+        if push or metrics_file:
+            _publish(done, wanted, push, metrics_file)
+        return Exit.AGAIN if done.complaints else 0
 
-        schedule = schedule_file.read(schedule_path)
-        with Cluster.connect(namespace) as cluster:
-            if watch:
-                _watch(cluster, wanted, schedule_path, every, tell)
-                return
-            prescaler = Prescaler(cluster, wanted, schedule)
-            if dry_run:
-                context.exit(tell(prescaler.rehearse(datetime.now(UTC))))
-            context.exit(_once(prescaler, _holder(), _LEASE_S, tell, last=True))
+    schedule = schedule_file.read(schedule_path)
+    with Cluster.connect(namespace) as cluster:
+        if watch:
+            _watch(cluster, wanted, schedule_path, every, tell)
+            return
+        prescaler = Prescaler(cluster, wanted, schedule)
+        if dry_run:
+            context.exit(tell(prescaler.rehearse(datetime.now(UTC))))
+        context.exit(_once(prescaler, _holder(), _LEASE_S, tell, last=True))
 
 
 def _once(

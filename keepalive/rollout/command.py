@@ -118,33 +118,32 @@ def rollout(
     """
     if not image and not abort:
         raise click.UsageError("Give --image, or --abort.")
-    with options.told():
-        proof = options.headers(prometheus_headers, "--prometheus-header")
-        wanted = Wanted(
-            image=image or "",
-            service=service,
-            tag=tag,
-            steps=steps,
-            pause_s=pause,
-            wait_s=wait,
-            swaps=swaps,
-            most_s=max_latency,
-            headers=options.headers(headers, "--header"),
-            single_gpu=single_gpu,
-            prometheus=Prometheus(prometheus, proof) if prometheus else None,
-            matchers=selector,
-            limits=Limits(max_errors, max_slower),
-        )
-        with Cluster.connect(namespace) as cluster:
-            rolling = Rollout(cluster, wanted, click.echo)
-            if dry_run:
-                for line in rolling.plan():
-                    click.echo(f"would {line}" if not line.startswith("when") else line)
-            elif abort:
-                rolling.abort()
-            else:
-                try:
-                    rolling.run()
-                except Worse as error:
-                    click.echo(f"Error: {error}", err=True)
-                    context.exit(Exit.WRONG)
+    proof = options.headers(prometheus_headers, "--prometheus-header")
+    wanted = Wanted(
+        image=image or "",
+        service=service,
+        tag=tag,
+        steps=steps,
+        pause_s=pause,
+        wait_s=wait,
+        swaps=swaps,
+        most_s=max_latency,
+        headers=options.headers(headers, "--header"),
+        single_gpu=single_gpu,
+        prometheus=Prometheus(prometheus, proof) if prometheus else None,
+        matchers=selector,
+        limits=Limits(max_errors, max_slower),
+    )
+    with Cluster.connect(namespace) as cluster:
+        rolling = Rollout(cluster, wanted, click.echo)
+        if dry_run:
+            for line in rolling.plan():
+                click.echo(f"would {line}" if not line.startswith("when") else line)
+        elif abort:
+            rolling.abort()
+        else:
+            try:
+                rolling.run()
+            except Worse as error:
+                click.echo(f"Error: {error}", err=True)
+                context.exit(Exit.WRONG)

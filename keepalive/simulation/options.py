@@ -11,6 +11,7 @@ import click
 
 from keepalive.failure import Exit, Failure
 from keepalive.kpa.command import Seconds
+from keepalive.options import combined
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -121,9 +122,8 @@ def given(command: Callable[..., Any]) -> Callable[..., Any]:
         ),
         click.option("--seed", type=int, default=0, show_default=True, help="Of all chance."),
     ]
-    for option in reversed(options):
-        command = option(command)
-    return command
+    shared: Callable[..., Any] = combined(*options)(command)
+    return shared
 
 
 def need(*modules: str) -> None:

@@ -5,19 +5,21 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from keepalive.failure import Exit, Failure
+
 if TYPE_CHECKING:
     from pathlib import Path
-
 
 _MOST_SECONDS = 366 * 86_400
 _MOST_LOAD = 1e7
 _SHOWN = 60
 
 
-class Unreadable(Exception):
+class Unreadable(Failure):
     """A file is not what it should be; the text says which line and why."""
 
-    exit_code = 65
+    def __init__(self, message: str) -> None:
+        super().__init__(message, Exit.BAD_INPUT)
 
 
 def read(path: Path) -> list[tuple[float, float]]:

@@ -15,6 +15,7 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
+from keepalive.cli import commands
 from keepalive.kpa.autoscaler import Autoscaler
 from keepalive.kpa.command import kpa
 from keepalive.kpa.decider import Memory, Observed, decide, first_memory, first_spare
@@ -629,6 +630,17 @@ def test_a_bad_trace_says_where(tmp_path, text, says):
     assert isinstance(refused, Unreadable)
     assert says in str(refused)
     assert refused.exit_code == 65
+
+
+def test_in_its_own_image_too_that_is_one_line_and_an_exit_code(tmp_path):
+    trace = tmp_path / "trace.csv"
+    trace.write_text("soon\n")
+    done = CliRunner().invoke(commands, ["kpa", str(trace)])
+    assert done.exit_code == 65
+    assert (
+        done.stderr
+        == f"Error: {trace} has no line such as 60,12.5: seconds and the load from then on.\n"
+    )
 
 
 def test_a_trace_may_have_names_comments_and_fractions(tmp_path):

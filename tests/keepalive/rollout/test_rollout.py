@@ -7,11 +7,11 @@ import json
 import pytest
 from click.testing import CliRunner
 
+from keepalive.cli import commands
 from keepalive.cluster.client import Cluster
 from keepalive.cluster.target import HOLD
 from keepalive.failure import Failure
 from keepalive.rollout import rollout as rolling
-from keepalive.rollout.command import rollout as command
 from keepalive.rollout.judge import Seen
 from keepalive.rollout.rollout import Rollout, Wanted, Worse
 from keepalive.rollout.traffic import MARK
@@ -258,7 +258,7 @@ class TestRefused:
 
 class TestTheCommand:
     def run(self, *words):
-        return CliRunner().invoke(command, list(words))
+        return CliRunner().invoke(commands, ["rollout", *words])
 
     def test_it_rolls_out(self, ember, connect):
         done = self.run("--image", "ember:2", "--pause", "0", "--swaps", "1", "--steps", "50,100")
