@@ -1,4 +1,4 @@
-"""What is asked of a service and what it gives: values without code."""
+"""What is asked of a service and what it gives, as values."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from function.faces.select import Selection
 
 if TYPE_CHECKING:
     from pathlib import Path
+    from typing import Any
 
     from function.caution import Caution
     from function.faces.face import Face
@@ -63,6 +64,17 @@ class SwapResult:
     faces: tuple[SwappedFace, ...]
     source: Face
     cautions: tuple[Caution, ...]
+
+    def facts(self) -> dict[str, Any]:
+        """What jobs and events tell of it, as JSON knows it."""
+        return {
+            "media_type": self.media_type,
+            "bytes": len(self.image),
+            "width": self.size[0],
+            "height": self.size[1],
+            "faces": len(self.faces),
+            "warnings": [str(each) for each in self.cautions],
+        }
 
 
 @dataclass(frozen=True, slots=True)

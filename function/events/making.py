@@ -227,14 +227,7 @@ def _told(
     if uri.startswith("gs://") and generation:
         told["generation"] = str(generation)
     if result:
-        told |= {
-            "media_type": result.media_type,
-            "bytes": len(result.image),
-            "width": result.size[0],
-            "height": result.size[1],
-            "faces": len(result.faces),
-            "warnings": [str(each) for each in result.cautions],
-        }
+        told |= result.facts()
     elif facts:
         told |= {"media_type": facts.media_type, "bytes": facts.size}
     return told

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from function.jobs.job import Item, Job
-    from function.orders import SwapResult
     from function.problems import Problem
 
 PATH = "/v1/jobs"
@@ -37,18 +36,6 @@ def of_job(job: Job) -> dict[str, Any]:
         "callback": call,
         "tokens": sum(spec.prices),
         "request_id": spec.request_id,
-    }
-
-
-def of_result(result: SwapResult) -> dict[str, Any]:
-    """What is known about a result."""
-    return {
-        "media_type": result.media_type,
-        "bytes": len(result.image),
-        "width": result.size[0],
-        "height": result.size[1],
-        "faces": len(result.faces),
-        "warnings": [str(each) for each in result.cautions],
     }
 
 

@@ -304,7 +304,7 @@ class Works:
         Raises:
             Problem: that cannot be done.
         """
-        told = report.of_result(result)
+        told = result.facts()
         if spec.outputs:
             await self._write(spec.outputs[at], result, f"{spec.key}/{at}")
             return told | {"uri": spec.outputs[at].partition("?")[0]}
