@@ -5,13 +5,12 @@ It is a bucket (`gs://bucket/folder`) or a folder (a path, or `file:///folder`).
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import unquote, urlsplit
-from uuid import uuid4
 
 from warmup.failures import UnavailableError
+from warmup.store import replace_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -63,14 +62,9 @@ def write(place: str, content: Path | str) -> None:
     """
     if urlsplit(place).scheme != "gs":
         target = _path(place)
-        beside = target.with_name(f".{target.name}.{uuid4().hex}")  # nodes share it
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
-            if isinstance(content, Path):
-                shutil.copyfile(content, beside)
-            else:
-                beside.write_text(content)
-            beside.replace(target)
+            replace_file(target, content)
         except OSError as error:
             raise UnavailableError(f"{place}: {error.strerror}") from error
         return

@@ -15,11 +15,11 @@ import errno
 import json
 import os
 import shutil
-import time
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
+from uuid import uuid4
 
 from warmup import lock
 from warmup.failures import DamagedError, StoreError
@@ -310,11 +310,19 @@ def default_root() -> Path:
     return home or Path("/var/cache/ember")
 
 
-def replace_file(path: Path, content: str | bytes) -> None:
-    """Write a small file so that readers see all of the old or all of the new."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}.{time.monotonic_ns()}")
+def replace_file(path: Path, content: Path | str | bytes) -> None:
+    """Write a file so that readers, also on other nodes, see all of the old or all of the new.
+
+    Args:
+        path: the file.
+        content: of it, or the path of a file to copy.
+    """
+    beside = path.with_name(f".{path.name}.{uuid4().hex}")
     try:
-        beside.write_bytes(content.encode() if isinstance(content, str) else content)
+        if isinstance(content, Path):
+            shutil.copyfile(content, beside)
+        else:
+            beside.write_bytes(content.encode() if isinstance(content, str) else content)
         beside.replace(path)
     finally:
         beside.unlink(missing_ok=True)
