@@ -76,6 +76,7 @@ class OnnxEngine:
             options.add_session_config_entry(f"{_OUTSIDE}_file_name", weights)
             options.add_session_config_entry(f"{_OUTSIDE}_min_size_in_bytes", "1024")
         self._session = _session(path, options, cuda)
+        self._provider = str(self._session.get_providers()[0])  # each request asks for it
         ports = ports or Ports()
         types = {
             each.name: of_onnx(each.type, f"the input {each.name} of {path.name}")
@@ -112,7 +113,7 @@ class OnnxEngine:
     @property
     def provider(self) -> str:
         """The provider that the session uses, not the one that was asked for."""
-        return str(self._session.get_providers()[0])
+        return self._provider
 
     @property
     def items(self) -> int | None:
