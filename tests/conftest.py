@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import socket
 import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -14,7 +13,7 @@ import pytest
 from xdist.scheduler import LoadScopeScheduling
 
 import warmup.gpu
-from tests.running import Server, running
+from tests.running import Server, running, unused_port
 from tests.warmup.nvml import Card, Nvml
 from warmup.failures import UnavailableError
 from warmup.gpu import Gpu, first
@@ -117,9 +116,7 @@ def rtx() -> Library:
 @pytest.fixture
 def free_port() -> int:
     """A port that nothing listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    return unused_port()
 
 
 @pytest.fixture(scope="session")

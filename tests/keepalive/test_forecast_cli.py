@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import socket
 import subprocess
 import sys
 
@@ -13,13 +12,12 @@ from click.testing import CliRunner
 from keepalive.cli import commands
 from tests.keepalive.recorded import demand, prometheus, text
 from tests.keepalive.weeks import weeks
+from tests.running import unused_port
 
 
 @pytest.fixture(scope="module")
 def url(needs, tmp_path_factory):
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = unused_port()
     folder = tmp_path_factory.mktemp("prometheus")
     with prometheus(needs, folder, port, text(demand(6))) as found:
         yield found

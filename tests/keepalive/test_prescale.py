@@ -36,6 +36,7 @@ from tests.keepalive.recorded import demand, prometheus, recorded, text
 from tests.kube.knative import MIN_SCALE
 from tests.kube.server import running
 from tests.kube.service import service
+from tests.running import unused_port
 
 SERVICES, REVISIONS = "services.serving.knative.dev", "revisions.serving.knative.dev"
 LEASES, SCALERS = "leases.coordination.k8s.io", "horizontalpodautoscalers.autoscaling"
@@ -80,9 +81,7 @@ def replicas(**of):
 
 @pytest.fixture(scope="module")
 def url(needs, tmp_path_factory):
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = unused_port()
     metrics = replicas(
         calm=(2, 0, 1, 0.5), busy=(4, 2, 18, 0.5), late=(4, 0, 11, 5), slow=(4, 0, 2, 5)
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import socket
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
@@ -16,6 +15,7 @@ from keepalive.prometheus import Prometheus
 from tests.keepalive.answering import answering
 from tests.keepalive.recorded import demand, prometheus, recorded, text
 from tests.keepalive.weeks import BERLIN, usual
+from tests.running import unused_port
 
 NAMESPACE = 'namespace="ember"'
 PODS = ('namespace="ember",pod="a"', 'namespace="ember",pod="b"')
@@ -42,9 +42,7 @@ def buckets(labels, **upto):
 
 @pytest.fixture(scope="module")
 def url(needs, tmp_path_factory):
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = unused_port()
     a, b = PODS
     metrics = text(
         recorded(

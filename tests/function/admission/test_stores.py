@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-import socket
 import time
 from dataclasses import replace
 
@@ -14,6 +13,7 @@ from redis.asyncio import Redis
 from function.admission.account import HOUR_MS, Account, Allowance
 from function.admission.shared import Shared
 from function.admission.store import KEEP_GRANT_MS, Memory
+from tests.running import unused_port
 
 from .redis_server import RedisServer
 
@@ -186,9 +186,7 @@ async def test_keys_name_nobody_and_expire(redis_server):
 
 
 async def test_both_keys_of_a_subject_are_in_one_slot_of_a_cluster(needs, free_port, tmp_path):
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        bus = str(probe.getsockname()[1])
+    bus = str(unused_port())
     options = "--cluster-enabled", "yes", "--cluster-port", bus, "--dir", str(tmp_path)
     with RedisServer(needs("redis-server"), free_port, *options) as server:
         async with Redis.from_url(server.url) as redis:

@@ -9,7 +9,6 @@ import pytest
 from function.events import ledger as ledgers
 from function.events.ledger import Keys, LedgerError, Memory, State
 from function.events.shared import Shared
-from tests.function.admission.redis_server import RedisServer
 
 A, B = Keys.of("gs:b/a#1", "s", "1"), Keys.of("gs:b/b#1", "s", "2")
 
@@ -22,21 +21,9 @@ class Clock:
         return self.now
 
 
-@pytest.fixture(scope="module")
-def redis(needs, tmp_path_factory):
-    import socket
-
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    folder = tmp_path_factory.mktemp("redis")
-    with RedisServer(needs("redis-server"), port, "--dir", str(folder)) as server:
-        yield server
-
-
 @pytest.fixture
-async def shared(redis):
-    ledger = Shared(redis.url, 2.0)
+async def shared(lasting_redis):
+    ledger = Shared(lasting_redis.url, 2.0)
     await ledger._ask.redis.flushall()
     yield ledger
     await ledger.close()
@@ -204,12 +191,12 @@ async def test_a_redis_that_is_not_there_is_said_to_be(free_port):
     await ledger.close()
 
 
-async def test_a_redis_that_is_silent_is_not_waited_for(redis):
-    ledger = Shared(redis.url, 0.2)
-    redis.pause()
+async def test_a_redis_that_is_silent_is_not_waited_for(lasting_redis):
+    ledger = Shared(lasting_redis.url, 0.2)
+    lasting_redis.pause()
     try:
         with pytest.raises(LedgerError):
             await ledger.claim(A, "event", 30)
     finally:
-        redis.resume()
+        lasting_redis.resume()
     await ledger.close()

@@ -16,7 +16,6 @@ from function.jobs.shelf import Memory as MemoryShelf
 from function.jobs.shelf import NoSpaceError, Placed, ShelfError
 from function.storage.storage import Storage
 from function.turn import Lane
-from tests.function.admission.redis_server import RedisServer
 
 LANES = list(Lane)
 HOOK = Callback("https://example.org/hook", "whsec_" + "A" * 32)
@@ -26,21 +25,9 @@ def spec(name="a", **changes):
     return replace(Spec(name, "ann", "digest", f"at-{name}", Lane.BULK, 1.5), **changes)
 
 
-@pytest.fixture(scope="module")
-def redis(needs, tmp_path_factory):
-    import socket
-
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    folder = tmp_path_factory.mktemp("redis")
-    with RedisServer(needs("redis-server"), port, "--dir", str(folder)) as server:
-        yield server
-
-
 @pytest.fixture
-async def shared(redis):
-    book = SharedBook(redis.url, 2.0)
+async def shared(lasting_redis):
+    book = SharedBook(lasting_redis.url, 2.0)
     await book._script.redis.flushall()
     yield book
     await book.close()
@@ -288,7 +275,7 @@ async def shelf(request, tmp_path):
         case "memory":
             shelf = MemoryShelf(10**6)
         case "redis":
-            shelf = SharedShelf(request.getfixturevalue("redis").url, 2.0)
+            shelf = SharedShelf(request.getfixturevalue("lasting_redis").url, 2.0)
         case "folder":
             shelf = Placed(Storage(folders=(tmp_path,)), f"{tmp_path.as_uri()}/", 10**6)
         case "bucket":
@@ -321,8 +308,8 @@ async def test_memory_has_an_end():
     assert shelf.held == 0
 
 
-async def test_redis_forgets_photos_by_itself(redis):
-    shelf = SharedShelf(redis.url, 2.0)
+async def test_redis_forgets_photos_by_itself(lasting_redis):
+    shelf = SharedShelf(lasting_redis.url, 2.0)
     await shelf.put("y", b"photo", 0.05)
     await asyncio.sleep(0.1)
     assert await shelf.get("y") is None
