@@ -19,6 +19,7 @@ from function.jobs.book import Memory
 from function.jobs.job import Spec, State
 from function.jobs.shelf import Memory as Shelf
 from function.jobs.works import Terms, Works
+from function.orders import SwapResult
 from function.problems import Problem
 from function.storage.storage import Storage
 from function.turn import Lane
@@ -291,11 +292,7 @@ class TestTheWorks:
         await works.close(1)
 
 
-class _Result:
-    image, media_type, size, faces, cautions = b"result", "image/jpeg", (4, 3), (1,), ()
-
-
-RESULT = _Result()
+RESULT = SwapResult(b"result", "image/jpeg", (4, 3), faces=(1,), source=None, cautions=())
 
 
 def test_what_became_of_jobs_is_counted(live):
