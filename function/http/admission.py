@@ -19,6 +19,7 @@ from function.admission.ladder import CALM_S, Rung
 from function.admission.room import NoRoomError
 from function.http.edge import exchange_of
 from function.problems import Problem
+from function.runtime.gate import Abandoned
 from function.turn import Lane, Turn, current
 
 if TYPE_CHECKING:
@@ -160,7 +161,13 @@ class Visit:
         try:
             await self._clock.__aexit__(kind, error, where)
         except TimeoutError:
-            raise _late(_wished_s(self._request), self.door.timeout_s) from None
+            raise self._late() from None
+        # What waits goes by the same deadline, and may see it pass first.
+        if isinstance(error, Abandoned) and time.monotonic() >= self.turn.deadline:
+            raise self._late() from None
+
+    def _late(self) -> Problem:
+        return _late(_wished_s(self._request), self.door.timeout_s)
 
     def check(self) -> None:
         """See that the request may wait for a place, and can have one in time.

@@ -27,9 +27,13 @@ if TYPE_CHECKING:
 _URGENCY = {lane: rank for rank, lane in enumerate(turn.Lane)}
 
 
-def abandoned() -> Problem:
+class Abandoned(Problem):
     """What ends work that nobody waits for, or that would come too late."""
-    return Problem(
+
+
+def abandoned() -> Abandoned:
+    """The problem of such work."""
+    return Abandoned(
         "overloaded",
         "There was no time left when the work could have begun.",
         headers={"Retry-After": "1"},
