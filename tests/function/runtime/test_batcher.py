@@ -21,7 +21,7 @@ from function.runtime.backends.onnx import OnnxEngine
 from function.runtime.batcher import Batcher
 from function.runtime.buckets import Buckets
 from function.runtime.engine import Ports
-from function.runtime.gate import Gate
+from function.runtime.gate import Abandoned, Gate
 from function.runtime.headroom import Memory
 from function.runtime.observer import Unobserved
 from function.runtime.sanity import WrongResultError
@@ -713,8 +713,8 @@ def test_whatever_happens_to_others_each_has_its_own_outcome(model, calls, runs,
         "good": None,
         "bad": ValueError,
         "poison": WrongResultError,
-        "gone": Problem,
-        "late": Problem,
+        "gone": Abandoned,
+        "late": Abandoned,
     }
     with ThreadPoolExecutor(len(calls)) as pool:
         found = list(pool.map(one, range(len(calls)), *zip(*calls, strict=True)))
