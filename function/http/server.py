@@ -125,7 +125,8 @@ async def _serve(settings: Settings, timeline: Timeline) -> tuple[int, bool]:
         replica.drain()
         if replica.served or stop.code:
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(stop.at_once.wait(), settings.drain_grace_s)
+                async with asyncio.timeout(settings.drain_grace_s):
+                    await stop.at_once.wait()
     finally:
         await runner.cleanup()
         service.close()

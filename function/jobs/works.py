@@ -133,7 +133,8 @@ class Works:
             except Exception:
                 log.exception("looking for jobs failed")
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._more.wait(), _LOOK_S)
+                async with asyncio.timeout(_LOOK_S):  # wait_for of Python 3.11 can lose a cancel
+                    await self._more.wait()
 
     async def close(self, patience_s: float) -> None:
         """Let what is being done end; what takes longer is given up, for others to take."""

@@ -210,6 +210,18 @@ class TestTheWorks:
         works.wake()
         return spec
 
+    async def test_they_end_though_something_comes_to_do_meanwhile(self):
+        for turns in range(8):  # of the event loop, between what wakes them and their end
+            works = self.made()
+            running = asyncio.create_task(works.run())
+            await asyncio.sleep(0.01)
+            works.wake()
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            running.cancel()
+            await asyncio.wait({running}, timeout=5)
+            assert running.cancelled()
+
     async def ended(self, works, spec):
         for _ in range(600):
             job = await works.book.get(spec.key)
