@@ -240,7 +240,7 @@ lock: ## refresh locks/ (needs uv)
 	$(UV_COMPILE) --extra cli --extra heic --group build -o locks/run.txt
 	$(UV_COMPILE) --extra cli --extra heic --group build --group dev --no-emit-package opencv-python \
 		-c locks/run.txt -o locks/dev.txt
-	$(UV_COMPILE) --extra auth --extra cli --extra gcs --extra redis -c locks/dev.txt \
+	$(UV_COMPILE) --extra auth --extra cli --extra gcs --extra otel --extra redis -c locks/dev.txt \
 		$(patsubst %,--no-emit-package %,onnxruntime flatbuffers markdown-it-py mdurl pygments) \
 		-o locks/image-function.txt
 	$(UV_LOCK) --group image-keepalive --no-emit-package httpx2-jsfetch -c locks/run.txt -o locks/image-keepalive.txt

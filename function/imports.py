@@ -25,6 +25,7 @@ PARTS = {
     "http": "function.http.app",
     "work": "function.work",
     "video": "function.video.clip",
+    "otlp": "function.otlp",
 }
 
 

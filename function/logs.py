@@ -15,14 +15,14 @@ from datetime import UTC, datetime
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TextIO
 
+from function import tracecontext
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 request_id: ContextVar[str | None] = ContextVar("request_id", default=None)
-"""The request that the running task works for; it is part of every line that the task logs."""
-
-trace_id: ContextVar[str | None] = ContextVar("trace_id", default=None)
-"""The trace (W3C Trace Context) that the running task works for, likewise."""
+"""The request that the running task works for; it is part of every line that the task logs, and so
+is its trace (see `tracecontext`)."""
 
 
 def setup(format: str = "auto", level: str = "info", stream: TextIO | None = None) -> None:  # noqa: A002
@@ -122,7 +122,8 @@ def _extra(record: logging.LogRecord) -> dict[str, Any]:
 
 def _whose() -> dict[str, str]:
     """What the running task works for."""
-    found = {"request_id": request_id.get(), "trace_id": trace_id.get()}
+    context = tracecontext.current.get()
+    found = {"request_id": request_id.get(), "trace_id": context.id if context else None}
     return {name: value for name, value in found.items() if value}
 
 

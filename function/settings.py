@@ -437,6 +437,14 @@ class Settings(WarmupSettings):
         choice("debug", "info", "warning", "error"),
         "The least important log lines that are written.",
     )
+    traces: str | None = variable(
+        None,
+        web_url(),
+        "The OpenTelemetry collector that spans are sent to, as OTLP over HTTP, which is its port"
+        " 4318. The SDK's other variables (OTEL_…) count as well.",
+        shown_default="none: no spans are sent",
+        fallback="OTEL_EXPORTER_OTLP_ENDPOINT",
+    )
 
 
 def load(environ: Mapping[str, str], *, alone: bool = True) -> Settings:

@@ -8,7 +8,7 @@ import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from function import lease, logs
+from function import lease, tracecontext
 from function.events import notice as notices
 from function.events import outcome as outcomes
 from function.events import wire
@@ -18,6 +18,8 @@ from function.events.making import SupersededError
 from function.events.outcome import Kind, Outcome
 from function.lease import Running
 from function.problems import Problem
+from function.spans import Kind as Side
+from function.spans import Span
 from function.turn import Lane, Turn, current
 
 if TYPE_CHECKING:
@@ -88,7 +90,7 @@ class Desk:
 
     async def take(self, event: Event) -> Outcome:
         """Take an event in; the answer comes within `ack_s` and some questions to stores."""
-        logs.trace_id.set(event.trace.id if event.trace else None)
+        tracecontext.current.set(tracecontext.join(event.trace))
         try:
             outcome = await self._take(event)
         except Problem as problem:
@@ -135,7 +137,7 @@ class Desk:
                 task = self._begin(event, notice, rule, keys, claim.token)
                 return await self._awaited(task, keys, claim.token)
             if claim.state is State.DONE:
-                return Outcome.again(claim.result, event.trace)
+                return Outcome.again(claim.result, tracecontext.current.get())
             if claim.state is State.ACCEPTED:
                 return Outcome(Kind.ACCEPTED, "it is accepted already")
             if keys.upload not in self._running:
@@ -220,12 +222,24 @@ class Desk:
     async def _work(
         self, event: Event, notice: Notice, rule: Rule, keys: Keys, token: str
     ) -> Outcome:
+        """Have an event done, as a part of its trace."""
+        with Span("event", Side.CONSUMER, tracecontext.join(event.trace)) as span:
+            outcome = await self._settled(notice, rule, keys, token)
+            span.facts = {
+                "cloudevents.event_type": event.type,
+                "ember.rule": rule.name,
+                "ember.outcome": str(outcome.kind),
+            }
+            if outcome.problem:
+                span.facts["error.type"] = outcome.problem.code
+            return outcome
+
+    async def _settled(self, notice: Notice, rule: Rule, keys: Keys, token: str) -> Outcome:
         """Have an event done; what becomes of it is in the ledger, unless it may be tried again."""
-        logs.trace_id.set(event.trace.id if event.trace else None)
         current.set(Turn(Lane.BULK))
         keeping = asyncio.create_task(self._keep(keys, token))
         try:
-            outcome = await self._outcome(event, notice, rule)
+            outcome = await self._outcome(notice, rule)
             if outcome.result and self._sink:
                 await self._sink.send(outcome.result)
         except Problem as problem:
@@ -245,7 +259,7 @@ class Desk:
             await self._told(self._ledger.finish(keys, token, outcome.kept(), keep_s))
         return outcome
 
-    async def _outcome(self, event: Event, notice: Notice, rule: Rule) -> Outcome:
+    async def _outcome(self, notice: Notice, rule: Rule) -> Outcome:
         """What comes of an upload.
 
         Raises:
@@ -259,9 +273,10 @@ class Desk:
         except Problem as problem:
             if problem.kind.status >= 500:
                 raise
-            result = outcomes.failed(notice, rule, event.trace, problem)
+            result = outcomes.failed(notice, rule, tracecontext.current.get(), problem)
             return Outcome(Kind.FAILED, problem.code, result, problem)
-        return Outcome(Kind.DONE, "", outcomes.succeeded(notice, rule, event.trace, output))
+        result = outcomes.succeeded(notice, rule, tracecontext.current.get(), output)
+        return Outcome(Kind.DONE, "", result)
 
     async def _keep(self, keys: Keys, token: str) -> None:
         """Renew a claim until cancelled. One that got lost harms nobody: the store decides."""

@@ -15,9 +15,9 @@ from function.problems import Problem
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from function.events.event import Trace
     from function.events.notice import Notice
     from function.events.rules import Rule
+    from function.tracecontext import TraceContext
 
 SOURCE = "urn:ember:swap"
 SUCCEEDED = "dev.ember.swap.succeeded.v1"
@@ -69,7 +69,7 @@ class Outcome:
         return json.dumps(told)
 
     @classmethod
-    def again(cls, kept: str, trace: Trace | None) -> Self:
+    def again(cls, kept: str, trace: TraceContext | None) -> Self:
         """What to say of a duplicate of an event whose outcome was kept."""
         told = json.loads(kept)
         found, problem = told.get("result"), told.get("problem")
@@ -87,19 +87,21 @@ class Outcome:
         )
 
 
-def succeeded(notice: Notice, rule: Rule, trace: Trace | None, output: Mapping[str, Any]) -> Event:
+def succeeded(
+    notice: Notice, rule: Rule, trace: TraceContext | None, output: Mapping[str, Any]
+) -> Event:
     """The event that tells of an output."""
     return _event(SUCCEEDED, notice, rule, trace, {"output": output})
 
 
-def failed(notice: Notice, rule: Rule, trace: Trace | None, problem: Problem) -> Event:
+def failed(notice: Notice, rule: Rule, trace: TraceContext | None, problem: Problem) -> Event:
     """The event that tells why there is none."""
     told = {"code": problem.code, "title": problem.kind.title, "detail": problem.detail}
     return _event(FAILED, notice, rule, trace, {"problem": told | {"hint": problem.kind.hint}})
 
 
 def _event(
-    type_: str, notice: Notice, rule: Rule, trace: Trace | None, data: Mapping[str, Any]
+    type_: str, notice: Notice, rule: Rule, trace: TraceContext | None, data: Mapping[str, Any]
 ) -> Event:
     """Its id follows from the upload, so that whoever gets it twice can tell."""
     digest = hashlib.sha256(f"{type_}\n{notice.store}\n{notice.key}".encode()).hexdigest()[:32]

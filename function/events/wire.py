@@ -13,8 +13,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
-from function.events.event import BATCH, STRUCTURED, Event, Trace
+from function.events.event import BATCH, STRUCTURED, Event
 from function.problems import Problem
+from function.tracecontext import TraceContext
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -148,8 +149,8 @@ def _event(attributes: Mapping[str, Any], data: Any) -> Event:
     )
 
 
-def _trace(found: Mapping[str, Any]) -> Trace | None:
-    return Trace.parse(found.get("traceparent"), found.get("tracestate"))
+def _trace(found: Mapping[str, Any]) -> TraceContext | None:
+    return TraceContext.parse(found.get("traceparent"), found.get("tracestate"))
 
 
 def _parsed(data: bytes) -> Any:

@@ -10,10 +10,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
+from function import tracecontext
 from function.admission.ladder import Rung
 from function.images import kinds
 from function.orders import ClipOrder, SwapResult
 from function.problems import Problem
+from function.spans import Span
 from function.trace import Trace
 from function.turn import Lane, current
 from function.video.parts import Doubled, Folder
@@ -45,9 +47,11 @@ class Unattended:
         video = kinds.video(order.target.data[: kinds.HEAD])
         self.parts.queue.enter(lane)
         try:
-            if video:
-                return await self._video(order, video, trace, watch)
-            result = await self.service.swap(order, trace)
+            with Span("target", parent=tracecontext.current.get()) as span:
+                span.stages = trace
+                if video:
+                    return await self._video(order, video, trace, watch)
+                result = await self.service.swap(order, trace)
         finally:
             self.parts.queue.leave(lane)
         waited_ms = trace.of("queue", "load")

@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING
 from aiohttp import hdrs, web
 
 from function import logs
-from function.events import event as events
 from function.http import answers
 from function.problems import Problem
+from function.spans import Kind, Span
 from function.trace import Trace
+from function.tracecontext import TraceContext
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
@@ -46,6 +47,7 @@ class Exchange:
     Attributes:
         route: the template of its address, never the address itself: its values are without bound.
         request_id: the client's own, where it sent a sane one.
+        span: this exchange, in the trace that it is part of.
         trace: where the time goes.
         bytes_in: bytes of the body that were read.
         code: of the problem that is the answer.
@@ -57,6 +59,7 @@ class Exchange:
 
     route: str
     request_id: str
+    span: Span
     trace: Trace = field(default_factory=Trace)
     bytes_in: int = 0
     code: str | None = None
@@ -201,6 +204,18 @@ class Edge:
         if exchange.code:
             facts["code"] = exchange.code
         log.info("request", extra=facts)
+        exchange.span.facts = {
+            "http.request.method": request.method,
+            "http.route": exchange.route,
+            "http.response.status_code": status,
+            "http.request.body.size": exchange.bytes_in,
+            "http.response.body.size": bytes_out,
+            "ember.request_id": exchange.request_id,
+        }
+        if exchange.code:
+            exchange.span.facts["error.type"] = exchange.code
+        exchange.span.stages = exchange.trace
+        exchange.span.end(failed=status >= 500)
 
 
 def _begin(request: BaseRequest, route: str) -> Exchange:
@@ -208,11 +223,16 @@ def _begin(request: BaseRequest, route: str) -> Exchange:
     wish = headers.get("Ember-Request-Id") or headers.get("X-Request-Id") or ""
     route = _PING_ROUTE if _PING in headers else route
     sane = wish and _SANE_ID.fullmatch(wish)
-    exchange = Exchange(route, wish if sane else os.urandom(16).hex())
+    parent = TraceContext.parse(headers.get("traceparent"), headers.get("tracestate"))
+    span = Span(
+        f"{request.method} {route}",
+        Kind.SERVER,
+        parent,
+        recorded=route.startswith("/v1/") or (route, request.method) == ("/", "POST"),
+    )
+    exchange = Exchange(route, wish if sane else os.urandom(16).hex(), span)
     request[_EXCHANGE] = exchange
     logs.request_id.set(exchange.request_id)
-    trace = events.Trace.parse(headers.get("traceparent"))
-    logs.trace_id.set(trace.id if trace else None)
     return exchange
 
 

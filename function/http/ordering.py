@@ -10,7 +10,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
-from function import logs
+from function import tracecontext
 from function.admission.policy import Job as Priced
 from function.faces.look import Look
 from function.http import fields
@@ -88,6 +88,7 @@ class Ordering:
         Look.of(sent.values)  # as far as that can be known to be wrong
         form = await fields.fetched(sent, request, self.limits, self.fetch)
         prices = await self._prices(form, selection) if visit.pays else ()
+        here = tracecontext.current.get()
         spec = Spec(
             id=name,
             subject=visitor.subject,
@@ -104,7 +105,7 @@ class Ordering:
             receipt=await visit.pay(sum(prices)),
             callback=callback,
             request_id=exchange_of(request).request_id,
-            trace=logs.trace_id.get() or "",
+            trace=here.parent if here else "",
         )
         opened = _same(await self._written(spec, form), digest)
         self.works.wake()

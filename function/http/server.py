@@ -16,7 +16,9 @@ import socket
 import sys
 from typing import TYPE_CHECKING, Any, cast
 
+from function import spans
 from function.exits import Exit
+from function.extras import needing
 from function.http.early import Early
 from function.http.health import Health
 from function.runtime import heap, memory
@@ -29,6 +31,7 @@ from warmup.variables import SettingsError
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Coroutine
 
+    from function.imports import Imports
     from function.settings import Settings
     from warmup.timeline import Timeline
 
@@ -87,7 +90,7 @@ async def _serve(settings: Settings, timeline: Timeline) -> tuple[int, bool]:
     replica = Replica(service, Retry(settings.warmup_retry_s), timeline)
     replica.listeners += [stop.on_phase, _collect_garbage]
     health = Health(replica, service, settings.stuck_s)
-    service.imports.begin("runtime", "http", "work")
+    service.imports.begin("runtime", "http", *(["otlp"] if settings.traces else []), "work")
     replica.start()
     await service.imports.have("http")
 
@@ -97,6 +100,7 @@ async def _serve(settings: Settings, timeline: Timeline) -> tuple[int, bool]:
     from function.http.connection import Runner
 
     try:
+        recording = await _recorded(settings, service.imports)
         app = build(settings, health)
     except SettingsError as error:
         print(f"Error: {error}", file=sys.stderr)
@@ -130,7 +134,28 @@ async def _serve(settings: Settings, timeline: Timeline) -> tuple[int, bool]:
     finally:
         await runner.cleanup()
         service.close()
+        await asyncio.to_thread(recording)
     return stop.code, service.busy
+
+
+async def _recorded(settings: Settings, imports: Imports) -> Callable[[], None]:
+    """Record spans where the settings want that; what ends it.
+
+    Raises:
+        SettingsError: the extra is not there, or the SDK's own variables are wrong.
+    """
+    if settings.traces is None:
+        return lambda: None
+    try:
+        with needing("EMBER_TRACES", "otel"):
+            await imports.have("otlp")
+        from function.otlp import Otlp
+
+        recorder = Otlp(settings.traces)
+    except ValueError as error:
+        raise SettingsError([f"A variable of OpenTelemetry (OTEL_…) is wrong: {error}"]) from None
+    spans.record_with(recorder)
+    return recorder.close
 
 
 def _collect_garbage(phase: Phase) -> None:

@@ -12,6 +12,7 @@ import hmac
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from function import tracecontext
 from function.problems import Problem
 from warmup.fetch.source import TransientError
 from warmup.variables import webhook_secret
@@ -79,6 +80,8 @@ async def send(
 ) -> Sent:
     """Try once. Only public addresses are told, and no redirects are followed."""
     signed = headers(secret(callback.secret), id, timestamp, body)
+    if here := tracecontext.current.get():
+        signed |= here.headers
     try:
         status = await storage.post(callback.uri, body, signed)
     except TransientError as error:

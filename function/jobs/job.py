@@ -76,7 +76,7 @@ class Spec:
         receipt: what was taken for them.
         callback: who is told.
         request_id: of the request that made it.
-        trace: the id of that request's trace, or "".
+        trace: the `traceparent` of what follows from that request, or "".
     """
 
     id: str

@@ -26,7 +26,9 @@ from function.jobs.watching import Watching
 from function.lease import Running
 from function.orders import SwapOrder, Upload
 from function.problems import Problem
+from function.spans import Kind, Span
 from function.storage.place import ChangedError
+from function.tracecontext import TraceContext
 from function.turn import Turn, current
 
 if TYPE_CHECKING:
@@ -169,10 +171,20 @@ class Works:
         return True
 
     async def _work(self, taken: Taken) -> None:
+        """Do a job, as a part of the trace of the request that made it."""
+        spec = taken.job.spec
+        logs.request_id.set(spec.request_id)
+        with Span("job", Kind.CONSUMER, TraceContext.parse(spec.trace)) as span:
+            span.facts = {
+                "ember.request_id": spec.request_id,
+                "ember.job.targets": spec.targets,
+                "ember.job.tries": taken.job.tries,
+            }
+            await self._held(taken)
+
+    async def _held(self, taken: Taken) -> None:
         """Do a job, as long as it is ours."""
         spec, token = taken.job.spec, taken.token
-        logs.request_id.set(spec.request_id)
-        logs.trace_id.set(spec.trace or None)
         if taken.job.tries > 1:
             log.info("taking a job up again", extra={"tries": taken.job.tries})
         keeping = asyncio.create_task(
@@ -382,7 +394,10 @@ class Works:
         now = time.time()
         event = {"type": f"job.{job.state}", "timestamp": report.moment(now), "data": told}
         body = json.dumps(event).encode()
-        sent = await callback.send(self._storage, spec.callback, f"msg_{spec.at}", int(now), body)
+        with Span("callback", parent=TraceContext.parse(spec.trace)):
+            sent = await callback.send(
+                self._storage, spec.callback, f"msg_{spec.at}", int(now), body
+            )
         pause_s = None if sent.hopeless else callback.pause_s(job.calls, self._rng)
         call = Call.DELIVERED if sent.done else Call.FAILED if pause_s is None else Call.PENDING
         log.info("callback", extra={"outcome": str(call), "tries": job.calls, "reason": sent.note})
