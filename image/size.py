@@ -44,6 +44,7 @@ _COMPONENTS = {
     "opt/ember/cryptography": "cryptography",
     "opt/ember/google": "Google Cloud Storage",
     "opt/ember/uvloop": "uvloop",
+    "opt/ember/opentelemetry": "OpenTelemetry",
 }
 """How the paths of a component begin; the first that fits counts."""
 _REST = "aiohttp, click, rich and the rest"

@@ -71,6 +71,13 @@ CUTS = (
     ),
     Cut("nvidia_cublas", ("nvidia/cu13/lib/libnvblas.so*",), "BLAS of the CPU, in disguise"),
     Cut("multidict", ("multidict/_testcapi.*",), "tests"),
+    Cut(
+        "opentelemetry_semantic_conventions",
+        tuple(
+            f"opentelemetry/semconv/_incubating/{name}/[!_o]*" for name in ("attributes", "metrics")
+        ),
+        "names of what other software tells of itself",
+    ),
     Cut("google_cloud_storage", ("google/cloud/_storage_v2",), "needs gRPC, which is not there"),
 )
 """The distributions that are left out whole are those that `make lock` does not emit."""

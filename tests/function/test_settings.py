@@ -157,7 +157,7 @@ def test_the_environment_is_read_nowhere_else():
         "startup.py",
     }
     passed_to_a_process = {"cli/coldstart.py"}
-    of_others = {"logs.py", "runtime/backends/onnx.py", "runtime/driver.py"}
+    of_others = {"logs.py", "otlp.py", "runtime/backends/onnx.py", "runtime/driver.py"}
     assert readers == passed_to_load | passed_to_a_process | of_others
 
 

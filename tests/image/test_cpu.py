@@ -11,6 +11,7 @@ import pytest
 from tests.function.http.live import SOURCE, TARGET, Live
 from tests.function.http.raw import eventually
 from tests.function.http.test_drain import Client, balance
+from tests.function.tracing.collector import collecting
 from tests.image.podman import HARDENED, SLOW
 
 pytestmark = SLOW
@@ -52,6 +53,17 @@ def test_told_to_stop_under_load_it_loses_no_request_and_exits_0(podman, cpu):
         statuses = [status for client in clients for status in client.statuses]
         assert set(statuses) == {200}
         assert len(statuses) > before
+
+
+def test_it_sends_spans_where_that_is_wanted(podman, cpu):
+    trace = "0af7651916cd43dd8448eb211c80319c"
+    with (
+        collecting() as collector,
+        podman.serving(cpu, EMBER_TRACES=collector.url, OTEL_BSP_SCHEDULE_DELAY="100") as replica,
+    ):
+        parent = f"00-{trace}-b7ad6b7169203331-01"
+        assert replica.form("/v1/swap", SOURCE, TARGET, traceparent=parent).status == 200
+        assert collector.of(trace, "POST /v1/swap").parent == "b7ad6b7169203331"
 
 
 def test_any_user_will_do(podman, cpu):
