@@ -241,7 +241,7 @@ lock: ## refresh locks/ (needs uv)
 	$(UV_COMPILE) --extra cli --extra heic --group build --group dev --no-emit-package opencv-python \
 		-c locks/run.txt -o locks/dev.txt
 	$(UV_COMPILE) --extra auth --extra cli --extra gcs --extra otel --extra redis -c locks/dev.txt \
-		$(patsubst %,--no-emit-package %,onnxruntime flatbuffers markdown-it-py mdurl pygments) \
+		$(patsubst %,--no-emit-package %,onnxruntime flatbuffers markdown-it-py mdurl pyasn1 pyasn1-modules pygments) \
 		-o locks/image-function.txt
 	$(UV_LOCK) --group image-keepalive --no-emit-package httpx2-jsfetch -c locks/run.txt -o locks/image-keepalive.txt
 	for group in cpu gpu gpu-ort; do \

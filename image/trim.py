@@ -78,6 +78,11 @@ CUTS = (
         ),
         "names of what other software tells of itself",
     ),
+    Cut(
+        "googleapis_common_protos",
+        tuple(f"google/{name}" for name in ("api", "logging", "longrunning", "type")),
+        "messages of other services",
+    ),
     Cut("google_cloud_storage", ("google/cloud/_storage_v2",), "needs gRPC, which is not there"),
 )
 """The distributions that are left out whole are those that `make lock` does not emit."""
