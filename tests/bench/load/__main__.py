@@ -2,7 +2,8 @@
 
 For both sets of models: the best bare loop; closed loops of 1 to 64 clients; requests that come at
 random at 10 to 150 % of what each server was found to do, with a deadline; interactive requests
-beside a saturating bulk load. All take turns at each point, so that the machine's drift hits all.
+beside a saturating bulk load. All take turns at each point, so that the machine's drift hits all,
+and all but the one whose turn it is are stopped: some peers look for work all the time.
 
 Each server gets a share of its own capacity, not of one for all: so each is compared where it is
 meant to work, and a slow one is not measured in its collapse only.
@@ -171,7 +172,8 @@ def measured(manifest: Path, single: Path | None, scale: Scale, names: set[str])
         tell(f"deadline {found.deadline} s; starting servers")
         with servers.started(chosen, environs) as running:
             closed(found, running, ceiling, scale)
-            lanes(found, running["Ember"], scale)
+            with servers.awake(running.values(), running["Ember"]):
+                lanes(found, running["Ember"], scale)
     chosen = [each for each in chosen if each.name == "Ember" or each.tuned]
     deadline = {"BENCH_TIMEOUT_S": str(found.deadline)}
     again = [
@@ -212,10 +214,12 @@ def closed(found: Found, running: dict[str, Server], ceiling: Ceiling, scale: Sc
                 ):
                     continue
                 seconds = scale.closed_s * (1 + (clients >= SATURATED))
-                found.closed[name][clients].append(loop(found, server, clients, seconds))
+                with servers.awake(running.values(), server):
+                    found.closed[name][clients].append(loop(found, server, clients, seconds))
             if clients == SATURATED:
-                for cell in best:
-                    found.bare[cell].append(ceiling.loop(cell, 2 * scale.closed_s))
+                with servers.awake(running.values()):
+                    for cell in best:
+                        found.bare[cell].append(ceiling.loop(cell, 2 * scale.closed_s))
 
 
 def loop(found: Found, server: Server, clients: int, seconds: float) -> Stream:
@@ -284,13 +288,14 @@ def arrivals(found: Found, running: dict[str, Server], scale: Scale) -> None:
                 seconds=LOADS[share] * scale.open_s / scale.rounds,
                 seed=turn,
             )
-            (stream,), taken = traffic.run(send)
+            with servers.awake(running.values(), server):
+                (stream,), taken = traffic.run(send)
+                server.settle()
             tell(
                 f"{name}, {share:.0%}: {stream.goodput(found.deadline):.1f} of {rate:.1f}/s in time"
             )
             found.open[name][share].add(stream)
             found.shares.append(taken)
-            server.settle()
 
 
 def report(found: Found, scale: Scale) -> bool:
