@@ -412,14 +412,17 @@ class Works:
                     told["items"][at]["image"] = report.of_image(item.result, await kept.whole())
 
     async def _sweep(self) -> None:
-        """Strike out the jobs whose time is over."""
+        """Strike out the jobs whose time is over; one whose photos stay is tried again."""
         for job in await self.book.over():
             key = job.spec.key
-            if job.state.open:
-                await self.end(key)
-            else:
-                await self.shelf.drop(job.kept)
-                await self.book.forget(key)
+            try:
+                if job.state.open:
+                    await self.end(key)
+                else:
+                    await self.shelf.drop(job.kept)
+                    await self.book.forget(key)
+            except ShelfError as error:
+                log.warning("photos of a job cannot be deleted", extra={"reason": str(error)})
 
 
 _GIVEN_UP = Problem("internal", f"It was tried {_TRIES} times and never came to an end.")

@@ -132,6 +132,8 @@ def read(path: Path) -> Graph:
         DamagedError: it cannot be read, or is no ONNX model, or was cut short.
     """
     try:
+        if path.exists() and not (path.is_file() or path.is_dir()):  # a pipe would be waited for
+            raise DamagedError(f"{path}: is no regular file")
         with path.open("rb") as file:
             head = file.read(HEAD)
             if not head:

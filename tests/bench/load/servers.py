@@ -64,7 +64,7 @@ class Server:
 
 @contextmanager
 def awake(running: Iterable[Server], server: Server | None = None) -> Iterator[None]:
-    """Let only this one run meanwhile, or none: what others do for nobody would count against it."""
+    """Let only this one run meanwhile, or none: what others do for nobody counts against it."""
     others = [one for each in running if each is not server for one in each.family()]
     try:
         for process in others:

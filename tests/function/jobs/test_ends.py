@@ -18,6 +18,7 @@ from function.jobs import callback
 from function.jobs.book import Memory
 from function.jobs.job import Spec, State
 from function.jobs.shelf import Memory as Shelf
+from function.jobs.shelf import ShelfError
 from function.jobs.works import Terms, Works
 from function.orders import SwapResult
 from function.problems import Problem
@@ -289,6 +290,26 @@ class TestTheWorks:
         task.cancel()
         await works.close(1)
 
+    async def test_a_photo_that_cannot_be_deleted_keeps_no_other_job(self, caplog):
+        self.orders, self.refunds, self.failures = [], [], []
+        clock = [10**6]
+        works = self.made(book=Memory(lambda: clock[0]), shelf=Sticky(10**6))
+        works._lanes = list
+        first, second = await self.job(works), await self.job(works, id="b", at="other")
+        works.shelf.stuck = set(first.inputs)
+        clock[0] += 61_000
+        for job in (await works.end(second.key), await works.book.end(first.key, 1)):
+            assert job
+        clock[0] += 3600 * 1000 + 1
+        await works._sweep()
+        assert await works.book.get(second.key) is None
+        assert await works.book.get(first.key) is not None
+        assert "cannot be deleted" in caplog.text
+        works.shelf.stuck = set()
+        await works._sweep()
+        assert await works.book.get(first.key) is None
+        await works.close(1)
+
     async def test_a_job_that_is_over_before_it_has_begun_is_cancelled_and_paid_back(self):
         self.orders, self.refunds, self.failures = [], [], []
         clock = [10**6]
@@ -302,6 +323,17 @@ class TestTheWorks:
         assert works.shelf.held == 0
         task.cancel()
         await works.close(1)
+
+
+class Sticky(Shelf):
+    """A shelf of which some photos cannot be taken."""
+
+    stuck = frozenset()
+
+    async def drop(self, names):
+        if self.stuck.intersection(names):
+            raise ShelfError("it sticks")
+        await super().drop(names)
 
 
 RESULT = SwapResult(b"result", "image/jpeg", (4, 3), faces=(1,), source=None, cautions=())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 from importlib.resources import files
 from pathlib import Path
@@ -173,3 +174,9 @@ def test_a_file_that_is_not_there_or_a_folder_is_named(tmp_path):
         onnxfile.read(tmp_path / "none.onnx")
     with pytest.raises(DamagedError, match="Is a directory"):
         onnxfile.read(tmp_path)
+
+
+def test_a_pipe_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "pipe.onnx")
+    with pytest.raises(DamagedError, match="is no regular file"):
+        onnxfile.read(tmp_path / "pipe.onnx")
