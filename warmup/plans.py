@@ -167,7 +167,7 @@ def described(
 ) -> Sidecar:
     """The sidecar of a plan that was just built."""
     digest = hashlib.sha256(content).hexdigest()
-    return plan.Sidecar(key, len(content), digest, built_by, round(seconds, 1))
+    return plan.Sidecar(key, len(content), digest, built_by, round(seconds, 3))
 
 
 def _file(sidecar: Sidecar, uri: str = "") -> File:
