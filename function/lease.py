@@ -7,7 +7,7 @@ import logging
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine, Iterator
+    from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
 
 log = logging.getLogger("ember.lease")
 
@@ -15,6 +15,8 @@ T = TypeVar("T")
 
 PARTS = 3
 """How often a lease is renewed, and looked for, while it lasts."""
+_AGAIN_S = 2.0
+"""After how long a task that was cancelled and goes on is cancelled once more."""
 
 
 async def keep(
@@ -34,6 +36,17 @@ async def keep(
                 return
         except silent as error:
             log.warning("a lease cannot be renewed", extra={"reason": str(error)})
+
+
+async def end(tasks: Iterable[asyncio.Task[Any]]) -> None:
+    """Cancel tasks until they have ended.
+
+    A cancel can get lost in a library, when it comes just as what is waited for is there.
+    """
+    while pending := {task for task in tasks if not task.done()}:
+        for task in pending:
+            task.cancel()
+        await asyncio.wait(pending, timeout=_AGAIN_S)
 
 
 class Running(Generic[T]):
@@ -65,8 +78,7 @@ class Running(Generic[T]):
         if not (tasks := set(self._tasks.values())):
             return
         _, late = await asyncio.wait(tasks, timeout=patience_s)
-        for task in late:
-            task.cancel()
+        await end(late)
         await asyncio.gather(*late, return_exceptions=True)
 
     def _ended(self, key: str, task: asyncio.Task[T]) -> None:

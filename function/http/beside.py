@@ -10,7 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from function import tracecontext
+from function import lease, tracecontext
 from function.admission.ladder import Rung
 from function.images import kinds
 from function.orders import ClipOrder, SwapResult
@@ -123,8 +123,7 @@ class Beside:
         if self._desk:
             going_on.append(asyncio.create_task(self._desk.take_over()))
         yield
-        for task in going_on:
-            task.cancel()
+        await lease.end(going_on)
         await asyncio.gather(*going_on, return_exceptions=True)
         left_s = max(0.0, min(self._patience_s, self._until - time.monotonic()))
         closing = [self._works.close(left_s)]

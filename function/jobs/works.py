@@ -449,5 +449,5 @@ def _unreachable() -> Problem:
 
 async def _ended(task: asyncio.Task[Any]) -> None:
     """Cancel a task and wait for its end."""
-    task.cancel()
+    await lease.end([task])
     await asyncio.gather(task, return_exceptions=True)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 
+from function import lease
 from function.lease import Running
 
 
@@ -18,3 +20,17 @@ async def test_what_is_begun_anew_is_still_known_when_the_first_has_ended():
     await again
     await asyncio.sleep(0)
     assert "job" not in running
+
+
+async def test_a_task_that_loses_its_cancel_is_ended_all_the_same(monkeypatch):
+    monkeypatch.setattr(lease, "_AGAIN_S", 0.01)
+
+    async def deaf():
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.sleep(60)
+        await asyncio.sleep(60)
+
+    task = asyncio.create_task(deaf())
+    await asyncio.sleep(0)
+    await asyncio.wait_for(lease.end([task]), 5)
+    assert task.cancelled()
