@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import os
 import socket
@@ -18,7 +19,7 @@ from keepalive.exchange import Unreachable
 from keepalive.pinger.ping import ping, readyz
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
 _PATIENCE_S = 120
 
@@ -48,6 +49,22 @@ class Server:
     def port(self) -> int:
         """The port of `url`."""
         return int(self.url.rpartition(":")[2])
+
+    def send(
+        self,
+        method: str,
+        path: str,
+        body: bytes | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> tuple[int, http.client.HTTPMessage, bytes]:
+        """Send one request on a connection of its own; the status, the headers and the body."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        try:
+            connection.request(method, path, body, headers or {})
+            answer = connection.getresponse()
+            return answer.status, answer.headers, answer.read()
+        finally:
+            connection.close()
 
     def events(self) -> list[dict[str, Any]]:
         """What it has logged so far."""

@@ -48,16 +48,11 @@ def environ(cloud, rules, redis, sink):
 
 def post(server, request, **more):
     """The status of an answer, its headers and its body; status 0 when there is none."""
-    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
+    headers, body = request
     try:
-        headers, body = request
-        connection.request("POST", "/", body, headers | more)
-        answer = connection.getresponse()
-        return answer.status, answer.headers, answer.read()
+        return server.send("POST", "/", body, headers | more)
     except (OSError, http.client.HTTPException):
         return 0, {}, b""
-    finally:
-        connection.close()
 
 
 def delivered(servers, request, patience_s=60):

@@ -72,15 +72,10 @@ def environ(redis):
 
 def send(server, method, path, body=None, headers=None):
     """The status of an answer, its headers and its body; status 0 when there is none."""
-    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
     try:
-        connection.request(method, path, body, headers or {})
-        answer = connection.getresponse()
-        return answer.status, answer.headers, answer.read()
+        return server.send(method, path, body, headers)
     except (OSError, http.client.HTTPException):
         return 0, {}, b""
-    finally:
-        connection.close()
 
 
 def put(server, name, *parts):

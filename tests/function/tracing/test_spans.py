@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import http.client
 import json
 import os
 import subprocess
@@ -47,16 +46,6 @@ def server(collector, cloud, rules):
         yield found
 
 
-def send(server, method, path, body=None, headers=None):
-    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
-    try:
-        connection.request(method, path, body, headers or {})
-        answer = connection.getresponse()
-        return answer.status, answer.headers, answer.read()
-    finally:
-        connection.close()
-
-
 def traced(flags="01"):
     """A new trace: its id, and headers of a request that is part of it."""
     trace = uuid.uuid4().hex
@@ -64,7 +53,22 @@ def traced(flags="01"):
 
 
 def swap(server, headers, *parts):
-    return send(server, "POST", "/v1/swap", multipart(*(parts or (SOURCE, TARGET))), FORM | headers)
+    return server.send("POST", "/v1/swap", multipart(*(parts or (SOURCE, TARGET))), FORM | headers)
+
+
+def refused(*words, **environ):
+    """What a server with spans says that does not start with these settings."""
+    own = {"EMBER_PORT": "0", "EMBER_TRACES": "http://127.0.0.1:4318"}
+    done = subprocess.run(
+        [sys.executable, *words],
+        env={**os.environ, **own, **environ},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 78
+    return done.stderr
 
 
 def test_a_request_is_part_of_the_trace_that_it_names(server, collector):
@@ -112,7 +116,7 @@ def test_what_is_wrong_is_named_and_only_the_servers_own_faults_are_failures(ser
 def test_probes_and_pings_are_none(server, collector):
     for path, more in (("/healthz", {}), ("/readyz", {}), ("/metrics", {}), ("/", {})):
         trace, headers = traced()
-        assert send(server, "GET", path, headers=headers | more)[0] == 200
+        assert server.send("GET", path, headers=headers | more)[0] == 200
         assert not [each for each in collector.spans if each.trace == trace]
     trace, headers = traced()
     assert swap(server, headers | {"Ember-Ping": "1"})[0] == 200
@@ -127,7 +131,7 @@ def test_an_event_is_part_of_its_trace_and_what_it_leads_to_follows_from_it(
 ):
     trace, headers = traced()
     named, body = forms.binary(cloud.upload("in/spans.jpg"))
-    status, answer, told = send(server, "POST", "/", body, named | headers)
+    status, answer, told = server.send("POST", "/", body, named | headers)
     assert status == 200
     request = collector.of(trace, "POST /")
     event = collector.of(trace, "event")
@@ -145,7 +149,7 @@ def test_an_event_of_another_trace_than_its_request_is_part_of_its_own(server, c
     (trace, headers), (other, own) = traced(), traced()
     named, body = forms.binary(cloud.upload("in/other.jpg"))
     named |= {"ce-traceparent": own["traceparent"]}
-    assert send(server, "POST", "/", body, named | headers)[0] == 200
+    assert server.send("POST", "/", body, named | headers)[0] == 200
     assert collector.of(other, "event").parent == "b7ad6b7169203331"
     assert collector.of(trace, "POST /").parent == "b7ad6b7169203331"
 
@@ -156,7 +160,7 @@ def test_a_job_and_its_callback_follow_from_the_request_that_made_it(server, col
         callback = (("callback", receiver.url), ("callback_secret", SECRET))
         body = multipart(SOURCE, TARGET, *callback)
         path = f"/v1/jobs/{uuid.uuid4()}"
-        assert send(server, "PUT", path, body, FORM | headers)[0] == 201
+        assert server.send("PUT", path, body, FORM | headers)[0] == 201
         eventually(lambda: receiver.calls, 60)
     request, job = collector.of(trace, "PUT /v1/jobs/{id}"), collector.of(trace, "job")
     assert (job.kind, job.parent) == ("CONSUMER", request.id)
@@ -197,18 +201,9 @@ def test_a_collector_that_is_away_harms_nothing(free_port):
     ],
 )
 def test_a_wrong_variable_of_the_sdk_ends_the_start(name, value, told):
-    environ = {"EMBER_PORT": "0", "EMBER_TRACES": "http://127.0.0.1:4318", name: value}
-    done = subprocess.run(
-        [sys.executable, "-m", "function"],
-        env=os.environ | environ,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert done.returncode == 78
-    assert "Error: A variable of OpenTelemetry (OTEL_…) is wrong: " in done.stderr
-    assert told in done.stderr.splitlines()[-1]
+    stderr = refused("-m", "function", **{name: value})
+    assert "Error: A variable of OpenTelemetry (OTEL_…) is wrong: " in stderr
+    assert told in stderr.splitlines()[-1]
 
 
 def test_where_the_sdk_is_switched_off_traces_are_continued_all_the_same(collector):
@@ -226,13 +221,5 @@ def test_without_the_library_it_says_what_to_install():
         "import sys; sys.modules['opentelemetry'] = None;"
         "from function.startup import run; sys.exit(run())"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        env=os.environ | {"EMBER_PORT": "0", "EMBER_TRACES": "http://127.0.0.1:4318"},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert done.returncode == 78
-    assert "EMBER_TRACES needs opentelemetry: pip install 'ember-function[otel]'" in done.stderr
+    stderr = refused("-c", code)
+    assert "EMBER_TRACES needs opentelemetry: pip install 'ember-function[otel]'" in stderr
