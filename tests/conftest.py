@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -29,6 +30,10 @@ STRICT = os.environ.get("EMBER_TEST_STRICT") == "1"
 for _name in [name for name in os.environ if name.startswith("EMBER_") or name == "PORT"]:
     if not _name.startswith("EMBER_TEST_"):
         del os.environ[_name]
+
+# What is started in the background, or by nohup, ignores these, and so would all that tests start.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 # Nor may they leave anything in the home of whoever runs them.
 _STORE = TemporaryDirectory(prefix="ember-store-")

@@ -6,9 +6,9 @@ import json
 
 import numpy as np
 import onnx
-import onnxruntime as ort
 import pytest
 
+from function.runtime.backends.onnx import OnnxEngine
 from tests.graphs import convolved
 from warmup import precision
 from warmup.build import BuildError
@@ -25,7 +25,7 @@ def images(count, seed=0):
 
 
 def run(path, feed):
-    return ort.InferenceSession(str(path)).run(None, feed)[0]
+    return OnnxEngine(path).run(*feed.values())[0]
 
 
 def cosine(one, other):

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("ember.optimised")
 
-_FORMAT = 1
+_FORMAT = 2
 _GRAPH, _WEIGHTS, _PROOF = "graph.onnx", "weights.bin", "proof.json"
 _ABANDONED_S = 3600
 _UNUSED_S = 30 * 86400
