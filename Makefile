@@ -54,6 +54,9 @@ test: $(VENV)/.dev services lint ## lint, types, import arrows and the whole tes
 test-fast: $(VENV)/.dev ## the tests without the slow suites
 	$(PYTEST) -m "not slow"
 
+attack: $(VENV)/.dev services ## hostile input against a real replica: no failure, memory and /healthz in bounds
+	@$(BIN)/python -m tests.attack $(ARGS)
+
 coverage: $(VENV)/.dev services ## which lines the whole test suite runs
 	$(BIN)/python -m pytest --cov --cov-report=term:skip-covered
 

@@ -1,0 +1,1 @@
+"""Hostile input against a real replica: `make attack`. Loopback only, and bounded."""
