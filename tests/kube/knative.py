@@ -3,12 +3,24 @@
 A Service makes a Revision whenever its template changes; a Revision's specification never changes;
 its min-scale may, and from Knative 1.21 on goes to its PodAutoscaler, whose own annotations do not
 last. Until 1.20 it is the other way round: the pods of a changed Revision are replaced.
+
+Facts that it keeps, each seen on a real control plane:
+
+- After a change of the Service over HTTP, `status` is the old one for a while; then it has the new
+  `observedGeneration`, but names the Revision before (`OutOfDate`: the Configuration has not been
+  looked at); then it is right. Time is counted in reads of the Service: `late` of them.
+- `spec.traffic` that names a Revision stays; a changed template moves nothing. Naming a Revision
+  that is not ready leaves the traffic where it is.
+- A Revision starts with `initial-scale` replicas, and is ready when it has them; with more than its
+  `max-scale`, never. Then it has what its floor and its share of the `demand` call for.
 """
 
 from __future__ import annotations
 
 import copy
+import math
 import re
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from tests.kube.objects import Key, Kind, Objects, Refused
@@ -20,6 +32,7 @@ GROUP = "serving.knative.dev"
 SCALING = "autoscaling.knative.dev"
 AUTOSCALERS = "autoscaling.internal.knative.dev"
 MIN_SCALE, MAX_SCALE = f"{SCALING}/min-scale", f"{SCALING}/max-scale"
+INITIAL_SCALE = f"{SCALING}/initial-scale"
 _COUNT = re.compile(r"\d{1,9}")
 
 
@@ -32,7 +45,10 @@ class Knative:
 
     Attributes:
         rolled: revisions whose pods were replaced, in order.
-        starting: whether new revisions wait for `become_ready`.
+        starting: whether revisions wait for `become_ready`, and floors for `pass_a_window`.
+        late: after how many reads over HTTP a change over HTTP has come through.
+        demand: how many replicas all of the traffic calls for.
+        zero_initial_scale: whether the cluster allows a revision to start without a pod.
         address: of every Service, and of everything that has a tag.
     """
 
@@ -41,6 +57,12 @@ class Knative:
         self._keeps_pods = tuple(map(int, version.split(".")[:2])) >= (1, 21)
         self.rolled: list[str] = []
         self.starting = False
+        self.late = 0
+        self.demand = 0
+        self.zero_initial_scale = False
+        self._prompt = True
+        self._unseen: dict[Key, int] = {}
+        self._templates: dict[Key, dict[str, Any]] = {}
         self.address = "http://ember.ember.example.com"
         objects.kinds |= {
             (GROUP, "services"): Kind("v1", "Service", self._admit_service, self._settle_service),
@@ -52,22 +74,75 @@ class Knative:
             ),
         }
 
+    @contextmanager
+    def from_outside(self) -> Iterator[None]:
+        """What is changed meanwhile is noticed late, as over HTTP."""
+        with self._objects.lock:
+            self._prompt = False
+            try:
+                yield
+            finally:
+                self._prompt = True
+
+    def read(self, key: Key) -> None:
+        """Somebody has read a Service: the controllers get on with what they have not seen."""
+        with self._objects.lock:
+            if key not in self._unseen:
+                return
+            self._unseen[key] -= 1
+            if self._unseen[key] <= 0:
+                self._reconcile(key)
+            elif self._unseen[key] == 1:
+                self._observe(key)
+
+    def settle(self) -> None:
+        """All changes have come through."""
+        with self._objects.lock:
+            for key in list(self._unseen):
+                self._reconcile(key)
+
     def become_ready(self, namespace: str, name: str, *, failed: str | None = None) -> None:
         """A revision has as many replicas as it has to start with, or never will."""
         with self._objects.lock:
+            self.settle()
             revision = self._objects.get(Key(GROUP, "revisions", namespace, name))
             ready = {"type": "Ready", "status": "False" if failed else "True"}
             told = {"reason": "ContainerMissing", "message": failed} if failed else {}
-            revision["status"] = {"conditions": [{**ready, **told}]}
+            count = 0 if failed else max(_count(revision, INITIAL_SCALE, 1), _least(revision))
+            if count > _most(revision):
+                return
+            revision["status"] = {"conditions": [{**ready, **told}], "actualReplicas": count}
             self._objects.keep(Key(GROUP, "revisions", namespace, name), revision)
             service = revision["metadata"]["labels"][f"{GROUP}/service"]
             self._route(Key(GROUP, "services", namespace, service))
+
+    def pass_a_window(self, namespace: str = "ember", service: str = "ember") -> None:
+        """The autoscaler's window passes: what neither floor nor traffic calls for goes."""
+        with self._objects.lock:
+            self.settle()
+            found = self._objects.kept[Key(GROUP, "services", namespace, service)]
+            for key in [key for key in self._objects.kept if key[:2] == (GROUP, "revisions")]:
+                if not self._ready(namespace, key.name):
+                    continue
+                parts = [
+                    one
+                    for one in found["status"].get("traffic", [])
+                    if one["revisionName"] == key.name
+                ]
+                share = self.demand * sum(one.get("percent") or 0 for one in parts) / 100
+                revision = copy.deepcopy(self._objects.kept[key])
+                wanted = max(_least(revision), math.ceil(share)) if parts else 0
+                revision["status"]["actualReplicas"] = min(wanted, _most(revision))
+                self._objects.keep(key, revision)
 
     def _admit_service(self, key: Key, old: dict[str, Any] | None, new: dict[str, Any]) -> None:
         annotations = new["metadata"].get("annotations", {})
         if wrong := [name for name in annotations if name.startswith(SCALING)]:
             _refuse(f"autoscaling annotations must be put under spec.template: {wrong[0]}")
-        _check(new["spec"]["template"].get("metadata", {}).get("annotations", {}))
+        template = new["spec"]["template"].get("metadata", {}).get("annotations", {})
+        _check(template)
+        if template.get(INITIAL_SCALE) == "0" and not self.zero_initial_scale:
+            _refuse(f"invalid value: 0: {INITIAL_SCALE}=0 not allowed by cluster")
         percents = [each.get("percent") or 0 for each in new["spec"].get("traffic", [])]
         if percents and sum(percents) != 100:
             _refuse(f"Traffic targets sum to {sum(percents)}, want 100: spec.traffic")
@@ -78,9 +153,27 @@ class Knative:
             _refuse("Immutable fields changed (-old +new): spec")
 
     def _settle_service(self, key: Key, old: dict[str, Any] | None) -> None:
+        if self._prompt or old is None or not self.late:
+            self._reconcile(key)
+        else:
+            self._unseen[key] = self.late
+
+    def _observe(self, key: Key) -> None:
+        """The Service's controller has seen it; the Configuration's has not."""
+        service = copy.deepcopy(self._objects.kept[key])
+        service["status"]["observedGeneration"] = service["metadata"]["generation"]
+        late = {"status": "Unknown", "reason": "OutOfDate"}
+        service["status"]["conditions"] = [
+            {"type": kind, **late} for kind in ("Ready", "ConfigurationsReady", "RoutesReady")
+        ]
+        self._objects.keep(key, service)
+
+    def _reconcile(self, key: Key) -> None:
+        self._unseen.pop(key, None)
         service = self._objects.kept[key]
         template = service["spec"]["template"]
-        if old is None or old["spec"]["template"] != template:
+        if self._templates.get(key) != template:
+            self._templates[key] = copy.deepcopy(template)
             number = int(service.get("status", {}).get("latestCreatedRevisionName", "-0")[-5:]) + 1
             name = f"{key.name}-{number:05}"
             service.setdefault("status", {})["latestCreatedRevisionName"] = name
@@ -96,23 +189,31 @@ class Knative:
     def _route(self, key: Key) -> None:
         service = copy.deepcopy(self._objects.kept[key])
         status = service.setdefault("status", {})
+        status["observedGeneration"] = service["metadata"]["generation"]
         latest = status["latestCreatedRevisionName"]
         if self._ready(key.namespace, latest):
             status["latestReadyRevisionName"] = latest
-        if ready := status.get("latestReadyRevisionName"):
-            wanted = service["spec"].get("traffic") or [{"latestRevision": True, "percent": 100}]
+        wanted = service["spec"].get("traffic") or [{"latestRevision": True, "percent": 100}]
+        ready = status.get("latestReadyRevisionName")
+        named = [each.get("revisionName", ready) for each in wanted]
+        routed = all(name and self._ready(key.namespace, name) for name in named)
+        if routed:
             status["url"] = self.address
             status["traffic"] = [
-                {**each, "revisionName": each.get("revisionName", ready)}
-                | ({"url": self.address} if "tag" in each else {})
-                for each in wanted
+                {**each, "revisionName": name} | ({"url": self.address} if "tag" in each else {})
+                for each, name in zip(wanted, named, strict=True)
             ]
-        done = latest == status.get("latestReadyRevisionName")
-        status["conditions"] = [{"type": "Ready", "status": "True" if done else "Unknown"}]
+        configured = latest == ready
+        missing = {"status": "False", "reason": "RevisionMissing"}
+        status["conditions"] = [
+            {"type": "Ready", "status": "True" if configured and routed else "Unknown"},
+            {"type": "ConfigurationsReady", "status": "True" if configured else "Unknown"},
+            {"type": "RoutesReady", **({"status": "True"} if routed else missing)},
+        ]
         self._objects.keep(key, service)
 
     def _ready(self, namespace: str, name: str) -> bool:
-        revision = self._objects.kept[Key(GROUP, "revisions", namespace, name)]
+        revision = self._objects.kept.get(Key(GROUP, "revisions", namespace, name), {})
         conditions = revision.get("status", {}).get("conditions", [])
         return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
 
@@ -125,8 +226,16 @@ class Knative:
         elif _scaling(old) != _scaling(revision):
             if self._keeps_pods:
                 self._copy(key, scaler)
+                self._grow(key)
             else:
                 self.rolled.append(key.name)
+
+    def _grow(self, key: Key) -> None:
+        revision = copy.deepcopy(self._objects.kept[key])
+        status = revision.get("status", {})
+        if not self.starting and status.get("actualReplicas", 0) < _least(revision):
+            status["actualReplicas"] = _least(revision)
+            self._objects.keep(key, revision)
 
     def _settle_autoscaler(self, key: Key, old: dict[str, Any] | None) -> None:
         if old is not None and self._keeps_pods:
@@ -138,13 +247,25 @@ class Knative:
         self._objects.keep(scaler, made)
 
 
+def _count(thing: dict[str, Any], name: str, default: int) -> int:
+    return int(thing["metadata"].get("annotations", {}).get(name, default))
+
+
+def _least(revision: dict[str, Any]) -> int:
+    return _count(revision, MIN_SCALE, 0)
+
+
+def _most(revision: dict[str, Any]) -> float:
+    return _count(revision, MAX_SCALE, 0) or math.inf
+
+
 def _check(annotations: dict[str, str]) -> None:
     for complaint in _wrong(annotations):
         _refuse(complaint)
 
 
 def _wrong(annotations: dict[str, str]) -> Iterator[str]:
-    for name in (MIN_SCALE, MAX_SCALE):
+    for name in (MIN_SCALE, MAX_SCALE, INITIAL_SCALE):
         value = annotations.get(name, "0")
         if not _COUNT.fullmatch(value):
             yield f"invalid value: {value}: metadata.annotations.{name}"

@@ -135,7 +135,9 @@ class Kube:
         self.calls.append(call)
         self.before(call)
         if verb == "get":
-            return self.objects.get(key)
+            found = self.objects.get(key)
+            self.knative.read(key)
+            return found
         if verb == "list":
             return {"kind": "List", "apiVersion": "v1", "items": self.objects.list(*key[:3])}
         if verb == "delete":
@@ -143,11 +145,12 @@ class Kube:
         if verb == "patch" and request.headers.get("Content-Type") != _MERGE:
             raise Refused("UnsupportedMediaType", f"only {_MERGE} is supported")
         given, dry = json.loads(body), "dryRun" in parse_qs(parts.query)
-        if verb == "create":
-            named = key._replace(name=given.get("metadata", {}).get("name", ""))
-            return self.objects.create(named, given, dry=dry)
-        change = self.objects.replace if verb == "update" else self.objects.patch
-        return change(key, given, dry=dry)
+        with self.knative.from_outside():
+            if verb == "create":
+                named = key._replace(name=given.get("metadata", {}).get("name", ""))
+                return self.objects.create(named, given, dry=dry)
+            change = self.objects.replace if verb == "update" else self.objects.patch
+            return change(key, given, dry=dry)
 
 
 @contextmanager

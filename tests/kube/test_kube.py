@@ -17,6 +17,7 @@ from tests.kube.service import service
 SERVICES, REVISIONS = "services.serving.knative.dev", "revisions.serving.knative.dev"
 AUTOSCALERS = "podautoscalers.autoscaling.internal.knative.dev"
 LEASES, SCALERS = "leases.coordination.k8s.io", "horizontalpodautoscalers.autoscaling"
+Service = create_namespaced_resource("serving.knative.dev", "v1", "Service", "services")
 Revision = create_namespaced_resource("serving.knative.dev", "v1", "Revision", "revisions")
 
 
@@ -82,6 +83,62 @@ class TestKnative:
             assert floor(kube, AUTOSCALERS) == "7"
             kube.patch(REVISIONS, "ember-00001", minimum("3"))
             assert kube.knative.rolled == ["ember-00001"]
+
+    def test_a_revision_that_is_named_keeps_the_traffic_whatever_becomes_of_the_template(
+        self, ember
+    ):
+        named = [{"revisionName": "ember-00001", "percent": 100}]
+        ember.patch(SERVICES, "ember", {"spec": {"traffic": named}})
+        ember.patch(SERVICES, "ember", {"spec": service(image="ember:2", traffic=named)["spec"]})
+        status = ember.get(SERVICES, "ember")["status"]
+        assert status["latestReadyRevisionName"] == "ember-00002"
+        assert [one["revisionName"] for one in status["traffic"]] == ["ember-00001"]
+
+    @pytest.mark.parametrize("name", ["ember-00002", "ember-00009"])
+    def test_traffic_for_a_revision_that_is_not_ready_or_not_there_does_not_move(self, ember, name):
+        ember.knative.starting = True
+        named = [{"revisionName": name, "percent": 100}]
+        ember.patch(SERVICES, "ember", {"spec": service(image="ember:2", traffic=named)["spec"]})
+        status = ember.get(SERVICES, "ember")["status"]
+        assert [one["revisionName"] for one in status["traffic"]] == ["ember-00001"]
+        assert status["conditions"][2]["reason"] == "RevisionMissing"
+
+    @pytest.mark.parametrize(
+        ("scaling", "replicas"),
+        [
+            ({}, 1),
+            ({"initial_scale": 3}, 3),
+            ({"min_scale": 2}, 2),
+            ({"min_scale": 4, "initial_scale": 3, "max_scale": 8}, 4),
+        ],
+    )
+    def test_a_revision_starts_with_its_initial_scale_or_its_floor(self, kube, scaling, replicas):
+        kube.create(SERVICES, "ember", service(**scaling))
+        assert kube.get(REVISIONS, "ember-00001")["status"]["actualReplicas"] == replicas
+
+    def test_one_that_has_to_start_with_more_than_it_may_have_is_never_ready(self, kube):
+        kube.create(SERVICES, "ember", service(initial_scale=3, max_scale=2))
+        assert "latestReadyRevisionName" not in kube.get(SERVICES, "ember")["status"]
+
+    def test_no_replica_at_the_start_is_for_clusters_that_allow_it(self, kube):
+        with pytest.raises(Refused, match="initial-scale=0 not allowed by cluster"):
+            kube.create(SERVICES, "ember", service(initial_scale=0))
+        kube.knative.zero_initial_scale = True
+        kube.create(SERVICES, "ember", service(initial_scale=0))
+        assert kube.get(REVISIONS, "ember-00001")["status"]["actualReplicas"] == 0
+
+    def test_after_the_start_only_floor_and_traffic_keep_replicas(self, kube):
+        kube.create(SERVICES, "ember", service(initial_scale=5, min_scale=1))
+        replicas = lambda: kube.get(REVISIONS, "ember-00001")["status"]["actualReplicas"]  # noqa: E731
+        kube.patch(REVISIONS, "ember-00001", minimum("2"))
+        kube.knative.demand = 3
+        kube.knative.pass_a_window()
+        assert replicas() == 3
+        kube.knative.demand = 0
+        kube.knative.pass_a_window()
+        assert replicas() == 2
+        kube.patch(REVISIONS, "ember-00001", minimum("4"))
+        assert replicas() == 4
 
     @pytest.mark.parametrize(
         ("resource", "name", "patch", "told"),
@@ -200,6 +257,26 @@ class TestHttp:
         ):
             with pytest.raises(ApiError, match="is forbidden: User"):
                 refused()
+
+    def test_what_became_of_a_change_is_told_late_and_in_pieces(self, ember, client):
+        ember.knative.late = 2
+        changed = {"spec": service(image="ember:2")["spec"]}
+        client().patch(Service, "ember", changed, patch_type=PatchType.MERGE)
+        told = []
+        for _ in range(3):
+            found = client().get(Service, "ember")
+            told.append(
+                (
+                    found["status"]["observedGeneration"] == found["metadata"]["generation"],
+                    found["status"]["latestCreatedRevisionName"],
+                    found["status"]["conditions"][0].get("reason"),
+                )
+            )
+        assert told == [
+            (False, "ember-00001", None),
+            (True, "ember-00001", "OutOfDate"),
+            (True, "ember-00002", None),
+        ]
 
     def test_another_kind_of_patch_is_refused(self, client):
         with pytest.raises(ApiError, match="is supported"):

@@ -127,6 +127,7 @@ class TestAllIsWell:
         assert make(connect).run() == NEW
 
     def test_with_one_gpu_the_traffic_goes_first(self, ember, connect):
+        ember.knative.zero_initial_scale = True
         seen = spied(ember)
         assert make(connect, single_gpu=True).run() == NEW
         assert seen == [{OLD: 100}, {NEW: 100}]
