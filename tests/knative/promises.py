@@ -23,15 +23,14 @@ QUEUE_PROXY_DRAIN_S = 30
 """How long a queue-proxy that is told to stop keeps forwarding; only then are we told."""
 ROOTS = {"DaemonSet/ember-store/own"}
 """Containers that have to be root: only root may give a folder away."""
-_OUR_DEADLINES = ("body_timeout_s", "request_timeout_s")
-_UNITS = {"s": 1, "m": 60, "h": 3600}
+_LIMITS = ("timeoutSeconds", "responseStartTimeoutSeconds", "idleTimeoutSeconds")
 
 
 def _scale(manifests: Manifests, name: str) -> int:
     return int(manifests.annotations.get(f"autoscaling.knative.dev/{name}", 0))
 
 
-def _settings(manifests: Manifests) -> Settings:
+def replica_settings(manifests: Manifests) -> Settings:
     """Those of a replica; where a file is needed that only a pod has, any will do."""
     environment = manifests.environment(manifests.main)
     ours = {k: v for k, v in environment.items() if k.startswith("EMBER_")}
@@ -55,7 +54,7 @@ def one_pod(manifests: Manifests) -> Iterator[str]:
 
 def places(manifests: Manifests) -> Iterator[str]:
     """A replica gets twice what it works on at once: its threads, or its largest batch."""
-    threads = _settings(manifests).threads
+    threads = replica_settings(manifests).threads
     threads = threads or math.ceil(quantity(manifests.main["resources"]["limits"]["cpu"]))
     batch = max((max(one.get("buckets", [1])) for one in models(manifests)), default=1)
     wanted = 2 * max(threads, batch)
@@ -74,7 +73,7 @@ def warm_floor(manifests: Manifests) -> Iterator[str]:
     floor, initial = _scale(manifests, "min-scale"), _scale(manifests, "initial-scale")
     # The activator holds what comes while there is no replica; only then may there be none.
     held = manifests.annotations.get("autoscaling.knative.dev/target-burst-capacity") == "-1"
-    if floor < 1 and not (held and _scale(manifests, "activation-scale")):
+    if floor < 1 and not held:
         yield "min-scale must be 1 or more"
     if initial < floor and not (held and initial == 0):
         yield "initial-scale must be min-scale or more: else pods are lost while it rolls out"
@@ -83,23 +82,36 @@ def warm_floor(manifests: Manifests) -> Iterator[str]:
 
 
 def deadlines(manifests: Manifests) -> Iterator[str]:
-    """All three of Knative's time limits are set, and ours are shorter."""
-    names = ("timeoutSeconds", "responseStartTimeoutSeconds", "idleTimeoutSeconds")
-    missing = [name for name in names if name not in manifests.revision]
+    """A request outlives the worst cold start, and our answer comes before Knative's bare 504.
+
+    The activator holds requests while no replica is there, and counts that time towards each of
+    the three limits, as nothing has been answered yet.
+    """
+    missing = [name for name in _LIMITS if name not in manifests.revision]
     if missing:
         yield f"{', '.join(missing)} must be set: the shortest counts, and defaults differ"
         return
-    settings = _settings(manifests)
-    shortest = min(manifests.revision[name] for name in names)
-    for name in _OUR_DEADLINES:
-        ours = getattr(settings, name, 0)
-        if ours >= shortest:
-            yield f"EMBER_{name.upper()} ({ours:g}) must be below the shortest limit ({shortest})"
+    whole, start, idle = (manifests.revision[name] for name in _LIMITS)
+    settings, cold = replica_settings(manifests), worst_cold_start_s(manifests)
+    ours = max(settings.body_timeout_s, settings.request_timeout_s)
+    if not ours < start < whole:
+        limits = f"responseStartTimeoutSeconds {start}, timeoutSeconds {whole}"
+        yield f"must rise: our {ours:g} s, {limits}"
+    if idle <= ours:
+        yield f"idleTimeoutSeconds ({idle}) must be above our {ours:g} s, in which nothing is sent"
+    for name, seconds in (("responseStart", start), ("idle", idle)):
+        if seconds < cold:
+            yield f"{name}TimeoutSeconds ({seconds}) must last for a cold start of {cold:g} s"
+
+
+def worst_cold_start_s(manifests: Manifests) -> int:
+    """The seconds of a progress-deadline such as 5m300s; its minutes are for tries again."""
+    return _progress(manifests)[1]
 
 
 def drain(manifests: Manifests) -> Iterator[str]:
     """A pod, which has timeoutSeconds to end, can drain twice: first the queue-proxy, then we."""
-    settings = _settings(manifests)
+    settings = replica_settings(manifests)
     ours = settings.drain_grace_s + settings.drain_timeout_s
     if settings.request_timeout_s > settings.drain_timeout_s:
         yield "EMBER_DRAIN_TIMEOUT_S must be EMBER_REQUEST_TIMEOUT_S or more: else requests are cut"
@@ -112,7 +124,7 @@ def drain(manifests: Manifests) -> Iterator[str]:
 
 def callers(manifests: Manifests) -> Iterator[str]:
     """It is said who may call: without, the process ends, as others can reach a pod's address."""
-    settings = _settings(manifests)
+    settings = replica_settings(manifests)
     if settings.auth == "none" and not settings.allow_anonymous:
         yield "EMBER_AUTH must be set, or EMBER_ALLOW_ANONYMOUS=true"
 
@@ -136,11 +148,19 @@ def probes(manifests: Manifests) -> Iterator[str]:
 
 def progress(manifests: Manifests) -> Iterator[str]:
     """Knative does not give a start up while we still try."""
+    minutes, cold = _progress(manifests)
+    ours = replica_settings(manifests).warmup_retry_s
+    if not cold:
+        yield "progress-deadline must be like 5m300s: minutes to try again, and a cold start"
+    if 60 * minutes < 2 * ours:
+        yield f"progress-deadline ({minutes} m) must be twice EMBER_WARMUP_RETRY_S ({ours:g} s)"
+
+
+def _progress(manifests: Manifests) -> tuple[int, int]:
+    """The minutes and the seconds of the progress-deadline."""
     text = manifests.annotations.get("serving.knative.dev/progress-deadline", "")
-    seconds = sum(int(n) * _UNITS[unit] for n, unit in re.findall(r"(\d+)([smh])", text))
-    ours = _settings(manifests).warmup_retry_s
-    if seconds < 2 * ours:
-        yield f"progress-deadline ({seconds} s) must be twice EMBER_WARMUP_RETRY_S ({ours:g} s)"
+    found = re.fullmatch(r"(\d+)m(\d+)s", text)
+    return (int(found[1]), int(found[2])) if found else (0, 0)
 
 
 def hardened(manifests: Manifests) -> Iterator[str]:
@@ -196,7 +216,7 @@ def store(manifests: Manifests) -> Iterator[str]:
         yield "the containers must share one store"
     for name in used:
         size = volumes.get(name, {}).get("emptyDir", {}).get("sizeLimit")
-        quota = _settings(manifests).store_quota
+        quota = replica_settings(manifests).store_quota
         if size and (quota is None or quota >= quantity(size)):
             yield f"EMBER_STORE_QUOTA must be below the volume's {size}: else the pod is evicted"
 

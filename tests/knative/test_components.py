@@ -6,81 +6,24 @@ import re
 from functools import cache
 
 import pytest
-import yaml
 
 from function.events.reading import read
 from keepalive.doctor.config import Config
 from keepalive.doctor.doctor import examine
-from tests.knative import names, promises, schemas, webhook
+from tests.knative import names, overlay, promises, schemas, webhook
 from tests.knative.manifests import KNATIVE, ROOT, Manifests, render
 
 COMPONENTS = sorted(path.parent.name for path in KNATIVE.glob("components/*/kustomization.yaml"))
-FIRST = {
-    "mig": ["gpu"],
-    "prescaler-watch": ["prescaler"],
-    "eventing-kafka": ["eventing"],
-    "eventing-rabbitmq": ["eventing"],
-    "gcs-events": ["eventing"],
-}
-"""What a component builds on."""
-VALUES = {
-    "floor": "2",
-    "ceiling": "6",
-    "gpu": "NVIDIA-L4",
-    "cpu": "2",
-    "memory": "2Gi",
-    "places": 4,
-    "stable": "ember-00007",
-}
-BUILT = ("ember", "ember-keepalive", "ember-engine-builder")
 CHECKS = [schemas.form, *webhook.CHECKS, *promises.CHECKS, *names.CHECKS]
 WITHOUT_KNATIVE = [schemas.form, promises.hardened, promises.settings_are_kept, names.settings]
 WITHOUT_KNATIVE += [names.commands, names.probe_paths, names.images]
-
-
-def kustomization(folder, components):
-    """An overlay of the base with some components."""
-    local = {"config.kubernetes.io/local-config": "true"}
-    values = {"apiVersion": "ember.dev/v1", "kind": "Values"}
-    values["metadata"] = {"name": "values", "annotations": local}
-    (folder / "values.yaml").write_text(yaml.safe_dump({**values, **VALUES}))
-    link = folder / "knative"
-    link.symlink_to(KNATIVE)
-    images = [{"name": name, "newTag": "cpu"} for name in BUILT]
-    settings = {"name": "ember-settings", "behavior": "merge"}
-    settings["literals"] = ["EMBER_ALLOW_ANONYMOUS=true"]
-    made = {
-        "apiVersion": "kustomize.config.k8s.io/v1beta1",
-        "kind": "Kustomization",
-        "namespace": "ember",
-        "resources": ["knative/base", "values.yaml"],
-        "components": [f"knative/components/{name}" for name in components],
-        "images": images,
-        "configMapGenerator": [settings],
-    }
-    if "models" in components:
-        text = "models.toml=[[model]]\nrole = 'detect'\nbuckets = [1]\n"
-        made["configMapGenerator"].append({"name": "ember-models", "literals": [text]})
-    (folder / "kustomization.yaml").write_text(yaml.safe_dump(made))
-    return folder
 
 
 @pytest.fixture(scope="session")
 def built(tmp_path_factory):
     @cache
     def build(name):
-        documents = render(
-            kustomization(tmp_path_factory.mktemp(name), [*FIRST.get(name, []), name])
-        )
-        needs = examine(documents, Config()).missing
-        platform = [
-            {"kind": "ConfigMap", "metadata": {"name": need.name}, "data": {need.key: need.value}}
-            for need in needs
-        ]
-        merged = {}
-        for one in platform:
-            merged.setdefault(one["metadata"]["name"], one)["data"] |= one["data"]
-        return Manifests(documents, list(merged.values()))
+        return overlay.built(tmp_path_factory.mktemp(name), [*overlay.FIRST.get(name, []), name])
 
     return build
 
@@ -104,7 +47,7 @@ def test_it_names_what_the_cluster_has_to_allow_beyond_the_base(name, built):
     text = (KNATIVE / "components" / name / "kustomization.yaml").read_text()
     needs = {need.key for need in examine(built(name).documents, Config()).missing}
     own = needs - {"kubernetes.podspec-init-containers"}
-    for first in FIRST.get(name, []):
+    for first in overlay.FIRST.get(name, []):
         own -= {need.key for need in examine(built(first).documents, Config()).missing}
     assert own == set(re.findall(r"kubernetes\.podspec-[a-z-]+|allow-zero-[a-z-]+", text))
 
@@ -130,7 +73,7 @@ def test_without_knative_the_containers_are_the_same(built):
 
 
 def test_with_keys_the_ping_has_one_too(tmp_path):
-    made = Manifests(render(kustomization(tmp_path, ["keepalive", "keys"])))
+    made = Manifests(render(overlay.kustomization(tmp_path, ["keepalive", "keys"])))
     (job,) = made.of("CronJob")
     (container,) = job["spec"]["jobTemplate"]["spec"]["template"]["spec"]["containers"]
     assert "--header=Authorization: Bearer $(TOKEN)" in container["args"]

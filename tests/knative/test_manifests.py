@@ -6,6 +6,7 @@ import re
 import shutil
 
 import pytest
+import yaml
 
 from keepalive.doctor.config import Config, Need
 from keepalive.doctor.doctor import examine
@@ -83,6 +84,15 @@ def test_the_overlay_that_the_docs_show_is_sound(tmp_path):
     assert mine.main["image"] == f"registry.example/ember@sha256:{'0' * 64}"
 
 
+@pytest.mark.parametrize("name", [name for name in OVERLAYS if name != "dev"])
+def test_one_value_of_the_worst_cold_start_decides_how_long_requests_are_held(name):
+    values = yaml.safe_load((KNATIVE / "overlays" / name / "values.yaml").read_text())
+    overlay = rendered(f"overlays/{name}")
+    held = {overlay.revision[f"{limit}TimeoutSeconds"] for limit in ("responseStart", "idle")}
+    held.add(promises.worst_cold_start_s(overlay))
+    assert held == {int(values["coldStart"].removesuffix("s"))}
+
+
 def test_pings_end_before_their_job_is_ended():
     (job,) = rendered("overlays/dev").of("CronJob")
     spec = job["spec"]["jobTemplate"]["spec"]
@@ -90,8 +100,8 @@ def test_pings_end_before_their_job_is_ended():
     given = dict(word.split("=") for word in words if "=" in word)
     longest = float(given["--jitter"]) + float(given["--wait"]) + 2 * float(given["--timeout"])
     assert longest < spec["activeDeadlineSeconds"]
-    limit = rendered("overlays/dev").revision["responseStartTimeoutSeconds"]
-    assert float(given["--timeout"]) >= limit, "a ping gives up before Knative does"
+    settings = promises.replica_settings(rendered("overlays/dev"))
+    assert float(given["--timeout"]) > settings.request_timeout_s, "it gives up before we answer"
 
 
 WITH_JOB = """

@@ -1,0 +1,68 @@
+"""An overlay of the base with some components, made for a test."""
+
+from __future__ import annotations
+
+import yaml
+
+from keepalive.doctor.config import Config
+from keepalive.doctor.doctor import examine
+from tests.knative.manifests import KNATIVE, Manifests, render
+
+FIRST = {
+    "mig": ["gpu"],
+    "prescaler-watch": ["prescaler"],
+    "eventing-kafka": ["eventing"],
+    "eventing-rabbitmq": ["eventing"],
+    "gcs-events": ["eventing"],
+}
+"""What a component builds on."""
+VALUES = {
+    "floor": "2",
+    "coldStart": "540s",
+    "ceiling": "6",
+    "gpu": "NVIDIA-L4",
+    "cpu": "2",
+    "memory": "2Gi",
+    "places": 4,
+    "stable": "ember-00007",
+}
+BUILT = ("ember", "ember-keepalive", "ember-engine-builder")
+
+
+def built(folder, components):
+    """What an overlay with some components renders to, on a cluster that allows what it needs."""
+    documents = render(kustomization(folder, components))
+    maps: dict[str, dict] = {}
+    for need in examine(documents, Config()).missing:
+        maps.setdefault(need.name, {})[need.key] = need.value
+    return Manifests(
+        documents,
+        [{"kind": "ConfigMap", "metadata": {"name": n}, "data": data} for n, data in maps.items()],
+    )
+
+
+def kustomization(folder, components):
+    """An overlay of the base with some components."""
+    local = {"config.kubernetes.io/local-config": "true"}
+    values = {"apiVersion": "ember.dev/v1", "kind": "Values"}
+    values["metadata"] = {"name": "values", "annotations": local}
+    (folder / "values.yaml").write_text(yaml.safe_dump({**values, **VALUES}))
+    link = folder / "knative"
+    link.symlink_to(KNATIVE)
+    images = [{"name": name, "newTag": "cpu"} for name in BUILT]
+    settings = {"name": "ember-settings", "behavior": "merge"}
+    settings["literals"] = ["EMBER_ALLOW_ANONYMOUS=true"]
+    made = {
+        "apiVersion": "kustomize.config.k8s.io/v1beta1",
+        "kind": "Kustomization",
+        "namespace": "ember",
+        "resources": ["knative/base", "values.yaml"],
+        "components": [f"knative/components/{name}" for name in components],
+        "images": images,
+        "configMapGenerator": [settings],
+    }
+    if "models" in components:
+        text = "models.toml=[[model]]\nrole = 'detect'\nbuckets = [1]\n"
+        made["configMapGenerator"].append({"name": "ember-models", "literals": [text]})
+    (folder / "kustomization.yaml").write_text(yaml.safe_dump(made))
+    return folder
