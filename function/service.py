@@ -21,7 +21,7 @@ from function.runtime.lost import DeviceLostError
 from function.runtime.places import Places
 from function.runtime.workers import Workers
 from function.trace import Trace
-from function.turn import Lane, Turn, current
+from function.turn import SHARES, Lane, Turn, current
 from function.video.limits import Limits
 from warmup.timeline import Timeline
 
@@ -90,9 +90,10 @@ class Service:
         # which bounds the decoded pixels in memory.
         batch = self.engines.largest
         self.places = 2 * workers if batch == 1 else workers + 2 * batch
-        self._places = Places(self.places, urgent=workers)
-        self._clips, self._ahead = Places(1, urgent=0), workers + batch + 1
-        self._workers = Workers(self._gate, _JOBS * (self.places + workers))
+        extra = max(workers, len(SHARES))
+        self._places = Places(self.places, extra, self._gate.shares)
+        self._clips, self._ahead = Places(1, extra=0), workers + batch + 1
+        self._workers = Workers(self._gate, _JOBS * (self.places + extra))
         self._waiting = 0
         self._last_work = time.monotonic()
 
@@ -282,6 +283,7 @@ class Service:
         """
         turn = current.get(None) or Turn(Lane.INTERACTIVE)
         token = current.set(turn)
+        self._gate.shares.enter(turn.lane)
         try:
             self._waiting += 1
             try:
@@ -306,6 +308,7 @@ class Service:
             turn.gone = True  # what waits in a batch leaves it
             raise
         finally:
+            self._gate.shares.leave(turn.lane)
             current.reset(token)
 
     async def _need(self, trace: Trace, roles: Collection[str]) -> None:

@@ -115,7 +115,7 @@ class Batcher:
         if self._on_cpu and runs is not None and window:
             gate.on_spare.append(WeakMethod(self._wake))  # a variant's batcher may go
         self._lock = threading.Lock()
-        self._queue: Queue[_Member] = Queue()
+        self._queue: Queue[_Member] = Queue(gate.shares)
         self._busy = 0
         self._called: _Member | None = None  # who is to run the next batch, and has not begun
 
@@ -156,6 +156,7 @@ class Batcher:
     def _alone(self, ticket: Ticket[_Member]) -> None:
         """Run a member by itself, right now."""
         start = 0
+        self._gate.shares.give(ticket.turn.lane, ticket.rows)
         while not ticket.item.settled:
             if ticket.void(self._clock()):
                 with self._lock:

@@ -16,6 +16,7 @@ from function import turn
 from function.problems import Problem
 from function.runtime.observer import Observer, Unobserved
 from function.runtime.queue import NOBODY, Queue, Ticket
+from function.runtime.shares import Shares
 from function.runtime.watch import Watch
 
 if TYPE_CHECKING:
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
     from weakref import WeakMethod
 
     from function.turn import Turn
-
-_URGENCY = {lane: rank for rank, lane in enumerate(turn.Lane)}
 
 
 class Abandoned(Problem):
@@ -89,6 +88,7 @@ class Gate:
         clock: seconds, never going back.
 
     Attributes:
+        shares: what each lane has coming, of steps and of batches.
         watch: knows how long each thread that has a permit has been computing.
         observer: is told how long threads have waited.
         on_spare: called, without any lock, when nobody wants a permit that is free.
@@ -102,7 +102,8 @@ class Gate:
         self._clock = clock
         self._free = permits
         self._lock = threading.Lock()
-        self._queue: Queue[_Waiter | Job] = Queue()
+        self.shares = Shares()
+        self._queue: Queue[_Waiter | Job] = Queue(self.shares)
         self._own = threading.local()
 
     def post(self, job: Job) -> None:
@@ -155,16 +156,17 @@ class Gate:
             try:
                 yield
             finally:
-                self._take()
+                self._take(paid=True)
 
     def give_way(self) -> None:
-        """Let somebody go first who waits in a more urgent lane.
+        """Let somebody of a more urgent lane go first, unless this one is behind its share.
 
         Raises:
             Problem: nobody waits for the work of this thread any more.
         """
         first = self._queue.most_urgent()  # a glance without the lock; a late one does no harm
-        if first and _URGENCY[first] < _URGENCY[whose().lane]:
+        mine = whose().lane
+        if first and first.before(mine) and not self.shares.owed(mine):
             with self.lent():
                 pass
 
@@ -196,8 +198,8 @@ class Gate:
             for ticket in self._queue.clear():
                 ticket.item.drop()
 
-    def _take(self) -> None:
-        """Wait for a permit."""
+    def _take(self, *, paid: bool = False) -> None:
+        """Wait for a permit; what was lent comes back without being paid for again."""
         mine, waiter = whose(), _Waiter()
         with self._lock:
             now = self._clock()
@@ -206,8 +208,10 @@ class Gate:
             if self._free and not len(self._queue):
                 self._free -= 1
                 self._own.permit = True
+                if not paid:
+                    self.shares.give(mine.lane)
                 return
-            self._queue.put(Ticket(waiter, mine), now)
+            self._queue.put(Ticket(waiter, mine, paid=paid), now)
         waiter.event.wait()
         if not waiter.granted:
             raise abandoned()

@@ -1,7 +1,9 @@
 """The places for requests in work, which bound the photos in memory: the most urgent first.
 
 What waits for a place holds nothing but its bytes. While other lanes hold places, there are some
-more for the interactive lane, so that it need not wait until one of the others has ended.
+more for the interactive lane, so that it need not wait until one of the others has ended; and a
+lane that is behind its share gets places first, as many as its share of all, so that it always has
+somebody in work to whom what it earns can be given.
 """
 
 from __future__ import annotations
@@ -9,13 +11,15 @@ from __future__ import annotations
 import asyncio
 import math
 import time
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from function.runtime.gate import abandoned
-from function.runtime.queue import Part, Queue, Ticket
-from function.turn import Lane
+from function.runtime.queue import Queue, Ticket
+from function.turn import SHARES, Lane
 
 if TYPE_CHECKING:
+    from function.runtime.shares import Shares
     from function.turn import Turn
 
 
@@ -24,16 +28,22 @@ class Places:
 
     Args:
         common: how many there are for all lanes.
-        urgent: how many more for the interactive lane, at most as many as other lanes hold.
+        extra: how many more for the interactive lane, at most as many as other lanes hold, and
+            for lanes that are behind their shares.
+        shares: what lanes have coming; None if nothing but these places is shared.
 
-    Attributes:
-        held: how many are taken.
     """
 
-    def __init__(self, common: int, urgent: int) -> None:
-        self._common, self._urgent = common, urgent
-        self.held = self._others = 0
-        self._queue: Queue[asyncio.Future[None]] = Queue()
+    def __init__(self, common: int, extra: int, shares: Shares | None = None) -> None:
+        self._common, self._extra = common, extra
+        self._floors = {lane: math.ceil(common * share / 100) for lane, share in SHARES.items()}
+        self._held: Counter[Lane] = Counter()
+        self._queue: Queue[asyncio.Future[None]] = Queue(shares)
+
+    @property
+    def held(self) -> int:
+        """How many are taken."""
+        return self._held.total()
 
     def waiting(self, lane: Lane) -> int:
         """How many requests of a lane wait for a place."""
@@ -73,24 +83,26 @@ class Places:
 
     def release(self, turn: Turn) -> None:
         """Give back the place of a request."""
-        self._count(turn, -1)
+        self._held[turn.lane] -= 1
         self._grant()
-
-    def _count(self, turn: Turn, change: int) -> None:
-        self.held += change
-        self._others += change * (turn.lane is not Lane.INTERACTIVE)
 
     def _grant(self) -> None:
         """Give what is free to those who are next."""
-        while parts := self._next():
+        while (lane := self._next()) and (parts := self._queue.take(1, lane)):
             ticket = parts[0].ticket
             if not ticket.item.cancelled():
-                self._count(ticket.turn, 1)
+                self._held[lane] += 1
                 ticket.item.set_result(None)
 
-    def _next(self) -> list[Part[asyncio.Future[None]]]:
-        if self.held < self._common:
-            return self._queue.take(1)
-        if self.held < self._common + min(self._urgent, self._others):
-            return self._queue.take(1, Lane.INTERACTIVE)
-        return []
+    def _next(self) -> Lane | None:
+        """Whose lane gets the next place; None while nobody does."""
+        held, most = self.held, self._common + self._extra
+        for lane, floor in self._floors.items():
+            behind = self._queue.waiting(lane) and self._queue.shares.owed(lane)
+            if behind and self._held[lane] < floor and held < most:
+                return lane
+        others = held - self._held[Lane.INTERACTIVE]
+        urgent = self._queue.waiting(Lane.INTERACTIVE)
+        if urgent and held < self._common + min(self._extra, others):
+            return Lane.INTERACTIVE
+        return self._queue.most_urgent() if held < self._common else None

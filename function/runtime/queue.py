@@ -1,7 +1,7 @@
 """Who comes next: lanes by urgency with a least share each; in a lane, the earliest deadline first.
 
-A pure data structure: it has no thread, no lock and no clock. What is counted is rows, so that a
-member with eight faces weighs as much as eight with one.
+A data structure without thread and clock. What is counted is rows, so that a member with eight
+faces weighs as much as eight with one.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from collections import Counter
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
-from function.turn import SHARES, Lane, Turn
+from function.runtime.shares import Shares
+from function.turn import Lane, Turn
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
@@ -21,7 +22,6 @@ T = TypeVar("T")
 NOBODY = Turn(Lane.INTERACTIVE)
 """The turn of work for nobody, e.g. a warm-up: it is waited for, and never gone."""
 
-_ROW = 100  # the credit that one row costs
 _PATIENCE_S = 60.0  # the deadline, as far as the order goes, of who has a later one or none
 
 
@@ -33,14 +33,18 @@ class Ticket(Generic[T]):
         turn: for whom it works.
         rows: how many it has.
         kind: only rows of one kind can be taken together.
+        paid: whether its lane has paid for them before, as for a permit that was lent.
 
     Attributes:
         left: how many rows were not taken yet.
         since: when it came, in seconds.
     """
 
-    def __init__(self, item: T, turn: Turn, rows: int = 1, kind: Hashable = None) -> None:
+    def __init__(
+        self, item: T, turn: Turn, rows: int = 1, kind: Hashable = None, *, paid: bool = False
+    ) -> None:
         self.item, self.turn, self.rows, self.kind = item, turn, rows, kind
+        self.paid = paid
         self.left = rows
         self.since = 0.0
 
@@ -63,18 +67,21 @@ _Entry = tuple[float, int, Ticket[T]]
 class Queue(Generic[T]):
     """Tickets that wait.
 
-    The most urgent lane goes first, except that each lane of `SHARES` that waits earns its share of
-    every row that is taken; whoever has earned a row takes it before all others. So no lane
-    starves, and none saves up for later what it did not need.
+    The most urgent lane goes first, except that whoever has earned a row takes it before all
+    others. So no lane starves.
+
+    Args:
+        shares: what lanes earn; None for an account of its own, on which only those earn who wait
+            here.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, shares: Shares | None = None) -> None:
+        self.shares = shares or Shares()
         self._order = itertools.count()
         self._waiting: dict[Ticket[T], None] = {}  # in the order in which they came
         self._heaps: dict[Lane, dict[Hashable, list[_Entry[T]]]] = {lane: {} for lane in Lane}
         self._rows: Counter[Lane] = Counter()
         self._kinds: Counter[Hashable] = Counter()
-        self._credit = dict.fromkeys(SHARES, 0)
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -87,6 +94,7 @@ class Queue(Generic[T]):
         """Let a ticket wait; it has at least one row."""
         ticket.since = now
         self._waiting[ticket] = None
+        self.shares.enter(ticket.turn.lane)
         self._rows[ticket.turn.lane] += ticket.left
         self._kinds[ticket.kind] += ticket.left
         heap = self._heaps[ticket.turn.lane].setdefault(ticket.kind, [])
@@ -108,7 +116,7 @@ class Queue(Generic[T]):
 
     def head(self, only: Lane | None = None) -> Ticket[T] | None:
         """With whom `take` would begin."""
-        lanes = [only] if only else self._lanes()
+        lanes = [only] if only else self.shares.order()
         return next(filter(None, (self._first(lane) for lane in lanes)), None)
 
     def most_urgent(self) -> Lane | None:
@@ -149,19 +157,17 @@ class Queue(Generic[T]):
         while head and room:
             kind, lane = head.kind, head.turn.lane
             rows = min(room, head.left)
-            if (earned := self._credit.get(lane, 0) // _ROW) > 0:
-                rows = min(rows, earned)
+            if owed := self.shares.owed(lane):
+                rows = min(rows, owed)
             start = head.rows - head.left
             parts.append(Part(head, start, start + rows))
             room -= rows
-            self._account(lane, rows)
+            if not head.paid:
+                self.shares.give(lane, rows)
             self._remove(head, rows)
-            head = next(filter(None, (self._top(each, kind) for each in self._lanes())), None)
+            order = self.shares.order()
+            head = next(filter(None, (self._top(each, kind) for each in order)), None)
         return _joined(parts)
-
-    def _lanes(self) -> list[Lane]:
-        """The lanes in the order in which they are served now."""
-        return [*(lane for lane, earned in self._credit.items() if earned >= _ROW), *Lane]
 
     def _first(self, lane: Lane) -> Ticket[T] | None:
         """The first of a lane."""
@@ -187,14 +193,6 @@ class Queue(Generic[T]):
             self.discard(ticket)
         return tickets
 
-    def _account(self, taken: Lane, rows: int) -> None:
-        """Let every lane that waits earn its share of these rows, and one pay for them."""
-        for lane, share in SHARES.items():
-            if self._rows[lane]:
-                self._credit[lane] += share * rows
-        if taken in SHARES:
-            self._credit[taken] = max(0, self._credit[taken] - _ROW * rows)
-
     def _remove(self, ticket: Ticket[T], rows: int) -> None:
         """Take rows off a ticket; without any it waits no more."""
         lane = ticket.turn.lane
@@ -205,8 +203,7 @@ class Queue(Generic[T]):
             del self._kinds[ticket.kind]
         if not ticket.left:
             del self._waiting[ticket]
-        if not self._rows[lane] and lane in SHARES:
-            self._credit[lane] = 0
+            self.shares.leave(lane)
 
 
 def _joined(parts: list[Part[T]]) -> list[Part[T]]:

@@ -10,12 +10,13 @@ import pytest
 
 from function.problems import Problem
 from function.runtime.places import Places
+from function.runtime.shares import Shares
 from function.turn import Lane, Turn
 
 
 @pytest.fixture
 def places():
-    return Places(2, urgent=1)
+    return Places(2, extra=1)
 
 
 async def settled():
@@ -86,6 +87,38 @@ async def test_where_all_are_interactive_there_is_none_more(places):
     assert (order, places.held) == ([0, 1], 2)
 
 
+async def test_a_lane_that_is_behind_its_share_has_a_place_however_many_are_more_urgent():
+    """And no more than its share of all of them, so that it keeps nobody else out."""
+    shares, order = Shares(), []
+    places = Places(4, 2, shares)
+    for _ in range(6):
+        await waiting(places, order, "interactive", Turn(Lane.INTERACTIVE))
+    for _ in range(3):
+        await waiting(places, order, "bulk", Turn(Lane.BULK))
+    for _ in range(40):  # others compute, while these have nothing to compute with
+        shares.give(Lane.INTERACTIVE)
+    await waiting(places, order, "bulk", Turn(Lane.BULK))
+    assert order.count("bulk") == 1
+    for _ in range(2):
+        places.release(Turn(Lane.INTERACTIVE))
+        await settled()
+    assert (order.count("bulk"), order.count("interactive")) == (1, 6)
+
+
+async def test_no_lane_has_more_than_the_common_places_and_the_extra_ones():
+    shares, order = Shares(), []
+    places = Places(4, 2, shares)
+    for lane in reversed(Lane):
+        for _ in range(8):
+            await waiting(places, order, lane, Turn(lane))
+    for _ in range(400):
+        shares.give(Lane.INTERACTIVE)
+        places.release(Turn(Lane.INTERACTIVE))
+        await waiting(places, order, Lane.INTERACTIVE, Turn(Lane.INTERACTIVE))
+        assert places.held <= 6
+    assert order.count(Lane.STANDARD) >= 1
+
+
 async def test_a_deadline_ends_the_wait(places):
     for _ in range(2):
         await places.acquire(Turn())
@@ -142,5 +175,6 @@ async def test_no_place_is_lost_whatever_is_cancelled(places):
     while not all(task.done() for task in tasks):
         await asyncio.sleep(0.0003)
         rng.choice(tasks).cancel()
-    assert (places.held, places._others, [places.waiting(lane) for lane in Lane]) == (0, 0, [0] * 3)
+    assert (places.held, [places.waiting(lane) for lane in Lane]) == (0, [0] * 3)
+    assert not any(places._held.values())
     assert done > 100
