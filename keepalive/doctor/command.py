@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from keepalive.doctor import config, reading
-from keepalive.doctor.doctor import examine, patches
+from keepalive.doctor import config, pairs, reading
+from keepalive.doctor.doctor import Finding, examine, patches
 from keepalive.failure import Exit
 
 if TYPE_CHECKING:
@@ -56,11 +57,17 @@ def doctor(
     except ValueError as error:
         raise reading.Unreadable(str(error)) from None
     found = examine(objects, allowed)
+    found = replace(found, findings=(*found.findings, *map(_together, map(Path, places))))
     if as_json:
         click.echo(json.dumps({"well": found.well, **asdict(found)}, indent=2))
     else:
         _tell(found)
     context_.exit(0 if found.well else Exit.BAD_INPUT)
+
+
+def _together(place: Path) -> Finding:
+    """Whether the components of a kustomization go together."""
+    return Finding(f"Components of {place}", tuple(pairs.complaints(pairs.components(place))))
 
 
 def _tell(found: Report) -> None:

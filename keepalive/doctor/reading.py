@@ -11,7 +11,7 @@ from typing import Any
 from keepalive.doctor.config import NAMES, NAMESPACE
 from keepalive.failure import Exit, Failure
 
-_KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml", "Kustomization")
+KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml", "Kustomization")
 _PATIENCE_S = 60
 
 
@@ -36,7 +36,7 @@ def documents(place: str, kubectl: str = "kubectl") -> list[dict[str, Any]]:
     if place == "-":
         return parsed(sys.stdin.read(), "standard input")
     if path.is_dir():
-        if any((path / name).is_file() for name in _KUSTOMIZATIONS):
+        if any((path / name).is_file() for name in KUSTOMIZATIONS):
             return parsed(_ran(kubectl, "kustomize", str(path)), place)
         files = sorted([*path.glob("*.yaml"), *path.glob("*.yml")])
         if not files:

@@ -17,13 +17,17 @@ from function.http.openapi import document
 from function.settings import load
 from keepalive.cli import commands as keepalive
 from tests.knative.manifests import ROOT
-from warmup.variables import SettingsError
+from warmup.settings import WarmupSettings
+from warmup.variables import SettingsError, variables
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tests.knative.manifests import Manifests
 
+WARMUP = {variable.name for variable in variables(WarmupSettings)}
+_WARMUPS_OWN = {"prefetch", "models", "engines"}
+"""Commands that read the settings of the package warmup only."""
 _TARGET = re.compile(r"^FROM \S+ AS (\S+)$", re.MULTILINE)
 
 
@@ -32,10 +36,12 @@ def settings(manifests: Manifests) -> Iterator[str]:
     for name, _, container in manifests.containers:
         environment = manifests.environment(container)
         ours = {k: v for k, v in environment.items() if k.startswith("EMBER_")}
+        reads = WARMUP if container.get("args", [""])[0] in _WARMUPS_OWN else set(ours)
         for key, value in ours.items():
             if value.startswith("/etc/ember/"):  # a file that only a pod has
                 folder = value.rpartition("/")[0]
-                if folder not in {one["mountPath"] for one in container.get("volumeMounts", [])}:
+                mounts = {one["mountPath"] for one in container.get("volumeMounts", [])}
+                if key in reads and folder not in mounts:
                     yield f"{name}: {key}: nothing is mounted at {folder}"
                 ours[key] = __file__
         try:

@@ -8,14 +8,6 @@ from keepalive.doctor.config import Config
 from keepalive.doctor.doctor import examine
 from tests.knative.manifests import KNATIVE, Manifests, render
 
-FIRST = {
-    "mig": ["gpu"],
-    "prescaler-watch": ["prescaler"],
-    "eventing-kafka": ["eventing"],
-    "eventing-rabbitmq": ["eventing"],
-    "gcs-events": ["eventing"],
-}
-"""What a component builds on."""
 VALUES = {
     "floor": "2",
     "coldStart": "540s",
@@ -31,7 +23,11 @@ BUILT = ("ember", "ember-keepalive", "ember-engine-builder")
 
 def built(folder, components):
     """What an overlay with some components renders to, on a cluster that allows what it needs."""
-    documents = render(kustomization(folder, components))
+    return allowed(render(kustomization(folder, components)))
+
+
+def allowed(documents):
+    """Objects, on a cluster that allows what they need."""
     maps: dict[str, dict] = {}
     for need in examine(documents, Config()).missing:
         maps.setdefault(need.name, {})[need.key] = need.value
@@ -41,8 +37,15 @@ def built(folder, components):
     )
 
 
-def kustomization(folder, components):
-    """An overlay of the base with some components."""
+def kustomization(folder, components, *, namespace="ember", without=None):
+    """Write an overlay of the base with some components.
+
+    Args:
+        folder: where to.
+        components: their names, in order.
+        namespace: of what it renders to.
+        without: kinds that are left out, as a pattern.
+    """
     local = {"config.kubernetes.io/local-config": "true"}
     values = {"apiVersion": "ember.dev/v1", "kind": "Values"}
     values["metadata"] = {"name": "values", "annotations": local}
@@ -55,7 +58,7 @@ def kustomization(folder, components):
     made = {
         "apiVersion": "kustomize.config.k8s.io/v1beta1",
         "kind": "Kustomization",
-        "namespace": "ember",
+        "namespace": namespace,
         "resources": ["knative/base", "values.yaml"],
         "components": [f"knative/components/{name}" for name in components],
         "images": images,
@@ -64,5 +67,8 @@ def kustomization(folder, components):
     if "models" in components:
         text = "models.toml=[[model]]\nrole = 'detect'\nbuckets = [1]\n"
         made["configMapGenerator"].append({"name": "ember-models", "literals": [text]})
+    if without:
+        gone = {"apiVersion": "v1", "kind": "X", "metadata": {"name": "x"}, "$patch": "delete"}
+        made["patches"] = [{"target": {"kind": without}, "patch": yaml.safe_dump(gone)}]
     (folder / "kustomization.yaml").write_text(yaml.safe_dump(made))
     return folder

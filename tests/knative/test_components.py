@@ -10,6 +10,7 @@ import pytest
 from function.events.reading import read
 from keepalive.doctor.config import Config
 from keepalive.doctor.doctor import examine
+from keepalive.doctor.pairs import NEEDS
 from tests.knative import names, overlay, promises, schemas, webhook
 from tests.knative.manifests import KNATIVE, ROOT, Manifests, render
 
@@ -23,7 +24,7 @@ WITHOUT_KNATIVE += [names.commands, names.probe_paths, names.images]
 def built(tmp_path_factory):
     @cache
     def build(name):
-        return overlay.built(tmp_path_factory.mktemp(name), [*overlay.FIRST.get(name, []), name])
+        return overlay.built(tmp_path_factory.mktemp(name), [*NEEDS.get(name, ()), name])
 
     return build
 
@@ -47,7 +48,7 @@ def test_it_names_what_the_cluster_has_to_allow_beyond_the_base(name, built):
     text = (KNATIVE / "components" / name / "kustomization.yaml").read_text()
     needs = {need.key for need in examine(built(name).documents, Config()).missing}
     own = needs - {"kubernetes.podspec-init-containers"}
-    for first in overlay.FIRST.get(name, []):
+    for first in NEEDS.get(name, ()):
         own -= {need.key for need in examine(built(first).documents, Config()).missing}
     assert own == set(re.findall(r"kubernetes\.podspec-[a-z-]+|allow-zero-[a-z-]+", text))
 
