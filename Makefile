@@ -134,7 +134,9 @@ patches:
 $(call replaced,IMAGE,group: serving.knative.dev,template/spec/containers/0)
 $(call replaced,IMAGE,group: serving.knative.dev,template/spec/initContainers/0)
 $(call replaced,IMAGE,name: ember-prepull,template/spec/initContainers/0)
+$(call replaced,IMAGE,name: ember-store,template/spec/containers/0)
 $(call replaced,KEEPALIVE_IMAGE,kind: CronJob,jobTemplate/spec/template/spec/containers/0)
+$(call replaced,KEEPALIVE_IMAGE,name: ember-prescaler$(comma) kind: Deployment,template/spec/containers/0)
 endef
 # The same without the namespace, in which there may be more.
 define DEPLOYED
@@ -149,6 +151,7 @@ patches:
 endef
 export DEPLOYMENT DEPLOYED
 
+comma := ,
 replaced = $(if $(filter command environment,$(firstword $(origin $(1)))),$(replacement))
 define replacement
 - target: {$(2)}
@@ -164,7 +167,11 @@ $(DEPLOY):
 	@printf '%s\n' "$$DEPLOYMENT" > $@/kustomization.yaml
 	@printf '%s\n' "$$DEPLOYED" > build/undeploy/kustomization.yaml
 
+# Whatever is wrong with it, components that do not go together included, is told in place of it.
 render: $(DEPLOY) ## print what `make deploy OVERLAY=dev IMAGE=… KEEPALIVE_IMAGE=…` applies
+	@$(if $(wildcard $(BIN)/ember),told=$$($(BIN)/ember doctor --kubectl $(firstword $(KUBECTL)) \
+		$(addprefix --config ,$(wildcard knative/platform/$(OVERLAY))) $(DEPLOY) 2>&1) || \
+		{ echo "$$told" >&2; exit 1; },echo "It is not looked at by ember doctor: make install" >&2)
 	@$(KUBECTL) kustomize $(DEPLOY)
 
 diff: $(DEPLOY) ## what `make deploy` would change in the cluster

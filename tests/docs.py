@@ -18,6 +18,7 @@ from function.caution import Caution
 from function.metrics import Metrics
 from function.problems import KINDS
 from function.settings import Settings, load
+from keepalive.doctor.pairs import BEFORE, NEEDS, REFUSED
 from warmup.replica import Replica
 from warmup.variables import variables
 
@@ -71,7 +72,25 @@ def metrics() -> str:
     )
 
 
+def pairs() -> str:
+    """Components that do not go together, or only in one order."""
+    none: dict[str, list[str]] = {}
+    for (one, other), why in ((sorted(pair), why) for pair, why in REFUSED.items()):
+        first, second = (other, one) if one == "qps-hpa" else (one, other)
+        none.setdefault(f"`{second}` | {why}", []).append(f"`{first}`")
+    refused = ((", ".join(sorted(names)), *rest.split(" | ")) for rest, names in none.items())
+    orders = (
+        *(
+            (f"`{name}`", f"after `{', '.join(first)}`", "it changes it")
+            for name, first in NEEDS.items()
+        ),
+        *((f"`{first}`", f"before `{second}`", why) for (first, second), why in BEFORE.items()),
+    )
+    return table(("Component", "Not with, or in this order", "Why"), (*refused, *orders))
+
+
 TABLES: dict[str, dict[str, Callable[[], str]]] = {
+    "deploy.md": {"pairs": pairs},
     "settings.md": {"settings": settings},
     "metrics.md": {"metrics": metrics},
     "errors.md": {"problems": problems, "warnings": cautions},

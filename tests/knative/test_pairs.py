@@ -7,6 +7,9 @@ of each still holds.
 from __future__ import annotations
 
 import json
+import shutil
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from itertools import permutations
 from pathlib import Path
@@ -18,7 +21,7 @@ from click.testing import CliRunner
 from keepalive.cli import commands
 from keepalive.doctor.pairs import BEFORE, NEEDS, REFUSED, complaints, components
 from tests.knative import overlay, pairs, schemas
-from tests.knative.manifests import KNATIVE, Manifests, kubectl
+from tests.knative.manifests import KNATIVE, ROOT, Manifests, kubectl
 from tests.knative.test_components import CHECKS, COMPONENTS, WITHOUT_KNATIVE
 
 EXCEPT = (schemas.form,)
@@ -161,3 +164,48 @@ class TestDoctor:
     def test_what_is_no_kustomization_has_no_components(self, tmp_path):
         (tmp_path / "service.yaml").write_text("kind: Service\n")
         assert components(Path(tmp_path)) == ()
+
+
+class TestRender:
+    @pytest.fixture
+    def make(self, tmp_path):
+        """Runs `make render` for an overlay of some components."""
+
+        def run(*names, **variables):
+            for part in ("Makefile", "image/bases.env"):
+                (tmp_path / part).parent.mkdir(exist_ok=True)
+                shutil.copy(ROOT / part, tmp_path / part)
+            (mine := tmp_path / "knative" / "overlays" / "mine").mkdir(parents=True)
+            overlay.kustomization(mine, names)
+            given = {"KUBECTL": kubectl(), "BIN": Path(sys.executable).parent, **variables}
+            words = ["make", "--silent", "render", "OVERLAY=mine"]
+            words += [f"{name}={value}" for name, value in given.items()]
+            return subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
+
+        return run
+
+    def test_it_says_why_components_do_not_go_together_and_prints_nothing(self, make):
+        done = make("min-scale", "single-gpu")
+        assert (done.returncode, done.stdout) == (2, "")
+        assert "a second replica would wait for a second GPU" in done.stderr
+
+    def test_it_says_which_has_to_come_first(self, make):
+        done = make("keys", "keepalive")
+        assert (done.returncode, done.stdout) == (2, "")
+        assert "keepalive has to come before keys" in done.stderr
+
+    def test_without_the_program_it_prints_and_says_that_nobody_looked(self, make, tmp_path):
+        done = make("rps", BIN=tmp_path / "bin")
+        assert done.returncode == 0
+        assert "make install" in done.stderr
+        assert list(yaml.safe_load_all(done.stdout))
+
+    def test_an_image_is_put_into_all_that_is_made_of_it(self, make, tmp_path):
+        names = ["models", "node-cache", "prepull", "keepalive", "prescaler", "prescaler-watch"]
+        given = {"IMAGE": "r.example/e:1", "KEEPALIVE_IMAGE": "r.example/k:2"}
+        done = make(*names, BIN=tmp_path / "bin", **given)
+        assert done.returncode == 0, done.stderr
+        made = Manifests(list(yaml.safe_load_all(done.stdout)))
+        found = {container["image"] for _, _, container in made.containers}
+        assert {*given.values()} <= found
+        assert not any(image.startswith("ember") for image in found)
