@@ -14,6 +14,8 @@ from keepalive.doctor.doctor import Finding, examine, patches
 from keepalive.failure import Exit
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from keepalive.doctor.doctor import Report
 
 
@@ -57,7 +59,8 @@ def doctor(
     except ValueError as error:
         raise reading.Unreadable(str(error)) from None
     found = examine(objects, allowed)
-    found = replace(found, findings=(*found.findings, *map(_together, map(Path, places))))
+    together = [one for place in places for one in _together(Path(place))]
+    found = replace(found, findings=(*found.findings, *together))
     if as_json:
         click.echo(json.dumps({"well": found.well, **asdict(found)}, indent=2))
     else:
@@ -65,9 +68,10 @@ def doctor(
     context_.exit(0 if found.well else Exit.BAD_INPUT)
 
 
-def _together(place: Path) -> Finding:
-    """Whether the components of a kustomization go together."""
-    return Finding(f"Components of {place}", tuple(pairs.complaints(pairs.components(place))))
+def _together(place: Path) -> Iterator[Finding]:
+    """Whether the components of a kustomization go together, if it has any."""
+    if names := pairs.components(place):
+        yield Finding(f"Components of {place}", tuple(pairs.complaints(names)))
 
 
 def _tell(found: Report) -> None:
