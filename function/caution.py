@@ -46,3 +46,7 @@ class Caution(Meaning):
         "alpha_flattened",
         "The output format has no transparency; transparent pixels were put on white.",
     )
+    SOUND_LEFT_OUT = (
+        "sound_left_out",
+        "A further track of sound has a coding that is not known, and was left out.",
+    )

@@ -56,7 +56,13 @@ class SwapOrder:
 
 @dataclass(frozen=True, slots=True)
 class SwapResult:
-    """The swapped photo and what is to be known about it."""
+    """The swapped photo or clip, and what is to be known about it.
+
+    Attributes:
+        image: the file.
+        faces: those that were swapped; of a clip those of one frame.
+        most_faces: how many were swapped at most in one frame of a clip; None for a photo.
+    """
 
     image: bytes
     media_type: str
@@ -64,6 +70,7 @@ class SwapResult:
     faces: tuple[SwappedFace, ...]
     source: Face
     cautions: tuple[Caution, ...]
+    most_faces: int | None = None
 
     def facts(self) -> dict[str, Any]:
         """What jobs and events tell of it, as JSON knows it."""
@@ -72,7 +79,7 @@ class SwapResult:
             "bytes": len(self.image),
             "width": self.size[0],
             "height": self.size[1],
-            "faces": len(self.faces),
+            "faces": len(self.faces) if self.most_faces is None else self.most_faces,
             "warnings": [str(each) for each in self.cautions],
         }
 
@@ -112,6 +119,7 @@ class ClipResult:
         frames: how many there are.
         seconds: how long it is.
         swapped: in how many frames faces were swapped.
+        most_faces: how many were swapped at most in one frame.
         cautions: what may look wrong.
         source: the source face that was used.
     """
@@ -121,6 +129,7 @@ class ClipResult:
     frames: int
     seconds: float
     swapped: int
+    most_faces: int
     cautions: tuple[Caution, ...]
     source: Face
 

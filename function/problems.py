@@ -163,3 +163,8 @@ class Problem(Exception):
         self.detail = detail
         self.headers = headers or {}
         self.extra = extra
+
+    @property
+    def hint(self) -> str:
+        """What the caller can do about it: this time, or else about any of its kind."""
+        return str(self.extra.get("hint", self.kind.hint))

@@ -194,6 +194,7 @@ class Work:
             faces=tuple(studio.judged),
             source=source.face,
             cautions=tuple(dict.fromkeys((*cautions, *told.cautions))),
+            most_faces=told.most_faces,
         )
 
     async def check(self, expected: Golden, result: SwapResult) -> None:

@@ -82,7 +82,7 @@ def _foreseen(error: Exception) -> tuple[str, int]:
         Exception: `error` itself, which nobody has foreseen.
     """
     if isinstance(error, Problem):
-        return f"{error.detail} {error.kind.hint}", Exit.BAD_INPUT
+        return f"{error.detail} {error.hint}", Exit.BAD_INPUT
     if isinstance(error, OSError):
         # Python would try again at its end, and complain again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)

@@ -97,7 +97,7 @@ def succeeded(
 def failed(notice: Notice, rule: Rule, trace: TraceContext | None, problem: Problem) -> Event:
     """The event that tells why there is none."""
     told = {"code": problem.code, "title": problem.kind.title, "detail": problem.detail}
-    return _event(FAILED, notice, rule, trace, {"problem": told | {"hint": problem.kind.hint}})
+    return _event(FAILED, notice, rule, trace, {"problem": told | {"hint": problem.hint}})
 
 
 def _event(

@@ -23,7 +23,7 @@ def problem(problem: Problem, request_id: str) -> web.Response:
         "instance": f"urn:ember:request:{request_id}",
         "code": problem.code,
         "request_id": request_id,
-        "hint": problem.kind.hint,
+        "hint": problem.hint,
         **problem.extra,
     }
     return web.Response(

@@ -80,7 +80,9 @@ class Unattended:
             parts = Doubled(Folder(Path(folder, "parts")), watch) if watch else None
             told = await self.service.clip(clip, trace, progress=progress, parts=parts)
             image = await asyncio.to_thread(out.read_bytes)
-        return SwapResult(image, told.media_type, told.size, (), told.source, told.cautions)
+        return SwapResult(
+            image, told.media_type, told.size, (), told.source, told.cautions, told.most_faces
+        )
 
     def gate(self, lane: Lane = Lane.BULK) -> float | None:
         """For how many seconds nothing more is to be begun with; None for not at all."""

@@ -194,7 +194,7 @@ def _job(**more: Schema) -> Schema:
         "bytes": _integer(),
         "width": _integer(),
         "height": _integer(),
-        "faces": _integer("How many were swapped."),
+        "faces": _integer("How many were swapped; of a clip, at most in one frame."),
         "warnings": _list(ref("Warning")),
     }
     problem = {name: _string() for name in ("code", "title", "detail", "hint")}

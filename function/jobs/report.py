@@ -42,7 +42,7 @@ def of_job(job: Job) -> dict[str, Any]:
 def of_problem(problem: Problem) -> dict[str, Any]:
     """A problem without its request."""
     told = {"code": problem.code, "title": problem.kind.title, "detail": problem.detail}
-    return told | {"hint": problem.extra.get("hint", problem.kind.hint)}
+    return told | {"hint": problem.hint}
 
 
 def of_image(result: Mapping[str, Any], data: bytes) -> dict[str, Any]:

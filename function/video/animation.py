@@ -195,6 +195,7 @@ async def swap_animation(
         frames=film.count,
         seconds=film.seconds,
         swapped=studio.swapped,
+        most_faces=studio.most_faces,
         cautions=cautions,
         source=studio.source.face,
     )

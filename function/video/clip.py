@@ -40,6 +40,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("ember.video")
 
+_FORM = 2
+"""Of what a part says about itself."""
+
 _FITS = {
     Kind.MP4: {Kind.MP4, Kind.MOV, Kind.MKV},
     Kind.MOV: {Kind.MP4, Kind.MOV, Kind.MKV},
@@ -112,7 +115,7 @@ class _Video:
     ) -> None:
         self._studio, self._order, self._limits = studio, order, limits
         self._parts, self._kind = parts, kind
-        self._done = self._swapped = 0
+        self._done = self._swapped = self._most_faces = 0
         self._cautions: set[Caution] = set()
         self._readers: list[Reader] = []
 
@@ -159,14 +162,18 @@ class _Video:
         if not self._swapped:
             raise self._studio.nobody(order.faces)
         await self._join(encoding, parts)
-        more = (Caution.ALPHA_FLATTENED,) if facts.alpha else ()
+        if facts.alpha:
+            self._cautions.add(Caution.ALPHA_FLATTENED)
+        if facts.sound_left_out:
+            self._cautions.add(Caution.SOUND_LEFT_OUT)
         return ClipResult(
             media_type=str(encoding.kind),
             size=facts.upright,
             frames=self._done,
             seconds=facts.seconds,
             swapped=self._swapped,
-            cautions=(*(each for each in Caution if each in self._cautions), *more),
+            most_faces=self._most_faces,
+            cautions=tuple(each for each in Caution if each in self._cautions),
             source=self._studio.source.face,
         )
 
@@ -199,6 +206,7 @@ class _Video:
             writer.finish,
             tracker=tracker.state(),
             swapped=studio.swapped,
+            most_faces=studio.most_faces,
             cautions=sorted(studio.cautions),
         )
 
@@ -206,6 +214,7 @@ class _Video:
         """Count a part as done."""
         self._done += len(told["packets"])
         self._swapped += told["swapped"]
+        self._most_faces = max(self._most_faces, told["most_faces"])
         self._cautions |= {Caution(code) for code in told["cautions"]}
         self._studio.progress(self._done, max(self._done, facts.frames))
 
@@ -288,8 +297,8 @@ def _told(part: bytes) -> dict[str, Any]:
 
 
 def _digest(order: ClipOrder, kind: Kind) -> str:
-    """Tells parts of this order from those of any other."""
-    options = __version__, kind, order.faces, order.quality, order.look
+    """Tells parts of this order from those of any other, and of another form."""
+    options = __version__, _FORM, kind, order.faces, order.quality, order.look
     told = hashlib.sha256(repr(options).encode())
     for upload in (*order.sources, *([order.like] if order.like else [])):
         told.update(hashlib.sha256(upload.data).digest())

@@ -22,6 +22,7 @@ import numpy as np
 
 from function.images.kinds import Kind
 from function.problems import Problem
+from function.video import sound
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
@@ -68,6 +69,7 @@ class Facts:
         colour: of the frames.
         aspect: width over height of a pixel; None where it is not said.
         alpha: whether there is transparency, which is not kept.
+        sound_left_out: whether there is sound that cannot be kept, beside sound that can.
     """
 
     kind: Kind
@@ -81,6 +83,7 @@ class Facts:
     colour: Colour
     aspect: Fraction | None
     alpha: bool
+    sound_left_out: bool = False
 
     @property
     def turned(self) -> tuple[int, bool]:
@@ -113,6 +116,8 @@ def examine(path: Path, kind: Kind, limits: Limits) -> Facts:
     with readable(), opened(path, kind) as file:
         stream = pictures(file)
         limits.check(pixels=stream.width * stream.height)
+        sound.kept(file)
+        left_out = sound.left_out(file)
         times, keys = _times(file, stream, limits)
         rate, aspect = stream.average_rate, stream.sample_aspect_ratio
         alpha = stream.metadata.get("alpha_mode") == "1"
@@ -138,6 +143,7 @@ def examine(path: Path, kind: Kind, limits: Limits) -> Facts:
         colour=_colour(first),
         aspect=aspect,
         alpha=alpha,
+        sound_left_out=left_out,
     )
 
 
@@ -301,7 +307,10 @@ def _times(
             keys.append(packet.pts)
         limits.check(frames=len(times), seconds=begin)
     stated = (file.duration or 0) / av.time_base
-    if packets < stream.frames or end + (file.start_time or 0) / av.time_base < stated - _MISSING_S:
+    # The index of an MP4 or QuickTime file has what its edit list shows, and what that needs; the
+    # number of frames has those that were trimmed away as well.
+    listed = len(stream.index_entries) if file.format.name.startswith("mov") else stream.frames
+    if packets < listed or end + (file.start_time or 0) / av.time_base < stated - _MISSING_S:
         raise _broken(cut_short=True)
     return sorted(times), sorted(keys)
 

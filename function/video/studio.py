@@ -76,6 +76,7 @@ class Studio:
         run, source, progress: as given.
         judged: the faces of the first frame that had some.
         swapped: in how many frames there were faces.
+        most_faces: how many there were at most in one frame.
         cautions: what may look wrong.
     """
 
@@ -94,7 +95,7 @@ class Studio:
         self._loop = asyncio.get_running_loop()
         self._first = True
         self.judged: Sequence[SwappedFace] = ()
-        self.swapped = 0
+        self.swapped = self.most_faces = 0
         self.cautions: set[Caution] = set()
 
     async def cast(
@@ -130,7 +131,7 @@ class Studio:
 
     def begin(self) -> None:
         """Begin a part: count anew, and judge its first frame with faces."""
-        self._first, self.swapped, self.cautions = True, 0, set()
+        self._first, self.swapped, self.most_faces, self.cautions = True, 0, 0, set()
 
     def tracker(self, cast: Cast, rate: float) -> Tracker:
         """Follows the faces of the clip."""
@@ -164,6 +165,7 @@ class Studio:
             take(shot.frame)
             self.cautions |= shot.cautions
             self.swapped += bool(shot.faces)
+            self.most_faces = max(self.most_faces, len(shot.faces))
             count += 1
             self._loop.call_soon_threadsafe(self.progress, count, max(count, total))
 

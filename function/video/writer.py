@@ -17,6 +17,7 @@ from function.images.kinds import Kind
 from function.problems import Problem
 from function.video.plate import FORMAT
 from function.video.reader import opened, readable
+from function.video.sound import kept, shown
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator, Sequence
@@ -159,7 +160,8 @@ class Joiner:
         except av.error.FFmpegError as error:
             if self._next_other is None:
                 raise
-            raise _no_room(self._next_other.stream.codec_context.name, kind) from error
+            name = self._next_other.stream.codec_context.name
+            raise _unfit(f"Sound of the kind {name}", kind) from error
 
     def add(self, part: bytes) -> None:
         """Add the next part."""
@@ -197,28 +199,29 @@ class Joiner:
         """The packets of sound and subtitles, for the streams that they now belong to."""
         with readable(), opened(source, kind) as file:
             streams = {}
-            for stream in (*file.streams.audio, *file.streams.subtitles):
+            for stream in kept(file):
                 try:
                     own = self._file.add_stream_from_template(stream)
                 except ValueError:
                     if stream.type == "subtitle":
                         continue
-                    raise _no_room(stream.codec_context.name, self._kind) from None
+                    name = stream.codec_context.name
+                    raise _unfit(f"Sound of the kind {name}", self._kind) from None
                 if language := stream.metadata.get("language"):
                     own.metadata["language"] = language
                 streams[stream.index] = own
             if not streams:
                 return
-            for packet in file.demux([file.streams[index] for index in streams]):
-                if packet.dts is not None:
-                    packet.stream = streams[packet.stream_index]
-                    yield packet
+            packets = file.demux([file.streams[index] for index in streams])
+            for packet in shown(packet for packet in packets if packet.dts is not None):
+                packet.stream = streams[packet.stream_index]
+                yield packet
 
 
-def _no_room(name: str, kind: Kind) -> Problem:
+def _unfit(what: str, kind: Kind) -> Problem:
     return Problem(
         "bad_value",
-        f"Sound of the kind {name} does not fit into {kind.suffix}; Ember keeps sound as it is.",
+        f"{what} does not fit into {kind.suffix}; Ember keeps sound as it is.",
         field="format",
         hint="Keep the kind of the target, or write .mkv.",
     )
