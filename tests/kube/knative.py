@@ -13,6 +13,11 @@ Facts that it keeps, each seen on a real control plane:
   that is not ready leaves the traffic where it is.
 - A Revision starts with `initial-scale` replicas, and is ready when it has them; with more than its
   `max-scale`, never. Then it has what its floor and its share of the `demand` call for.
+- It takes the traffic with as many pods as it has then, however many have served before. A floor
+  that is raised until then is waited for, as if it had been in the template.
+- Annotations and labels of a Revision, but for those of autoscaling and those that Knative keeps
+  for itself (`_NOT_COPIED`), are copied into the template of its pods, and a changed template
+  replaces them.
 """
 
 from __future__ import annotations
@@ -34,6 +39,11 @@ AUTOSCALERS = "autoscaling.internal.knative.dev"
 MIN_SCALE, MAX_SCALE = f"{SCALING}/min-scale", f"{SCALING}/max-scale"
 INITIAL_SCALE = f"{SCALING}/initial-scale"
 _COUNT = re.compile(r"\d{1,9}")
+_NOT_COPIED = {
+    f"{GROUP}/{name}"
+    for name in ("lastPinned", "no-gc", "routes", "routingState", "routingStateModified", "route")
+}
+"""Annotations and labels of a Revision that stay out of its pods, beside those of autoscaling."""
 
 
 class Knative:
@@ -45,7 +55,8 @@ class Knative:
 
     Attributes:
         rolled: revisions whose pods were replaced, in order.
-        starting: whether revisions wait for `become_ready`, and floors for `pass_a_window`.
+        moved: revisions that got the most traffic, in order, each with the pods that it had then.
+        starting: whether revisions wait for `become_ready` or `start`, and floors for `pass_a_window`.
         late: after how many reads over HTTP a change over HTTP has come through.
         demand: how many replicas all of the traffic calls for.
         zero_initial_scale: whether the cluster allows a revision to start without a pod.
@@ -56,6 +67,7 @@ class Knative:
         self._objects = objects
         self._keeps_pods = tuple(map(int, version.split(".")[:2])) >= (1, 21)
         self.rolled: list[str] = []
+        self.moved: list[tuple[str, int]] = []
         self.starting = False
         self.late = 0
         self.demand = 0
@@ -72,6 +84,7 @@ class Knative:
             (AUTOSCALERS, "podautoscalers"): Kind(
                 "v1alpha1", "PodAutoscaler", None, self._settle_autoscaler
             ),
+            ("apps", "deployments"): Kind("v1", "Deployment"),
         }
 
     @contextmanager
@@ -105,16 +118,31 @@ class Knative:
         """A revision has as many replicas as it has to start with, or never will."""
         with self._objects.lock:
             self.settle()
-            revision = self._objects.get(Key(GROUP, "revisions", namespace, name))
-            ready = {"type": "Ready", "status": "False" if failed else "True"}
-            told = {"reason": "ContainerMissing", "message": failed} if failed else {}
-            count = 0 if failed else max(_count(revision, INITIAL_SCALE, 1), _least(revision))
-            if count > _most(revision):
+            key = Key(GROUP, "revisions", namespace, name)
+            if failed is None:
+                first = _first(self._objects.get(key))
+                if first <= _most(self._objects.get(key)):
+                    self.start(namespace, name, first)
                 return
-            revision["status"] = {"conditions": [{**ready, **told}], "actualReplicas": count}
-            self._objects.keep(Key(GROUP, "revisions", namespace, name), revision)
-            service = revision["metadata"]["labels"][f"{GROUP}/service"]
-            self._route(Key(GROUP, "services", namespace, service))
+            told = {"type": "Ready", "status": "False", "reason": "ContainerMissing"}
+            self._change_status(key, conditions=[{**told, "message": failed}], actualReplicas=0)
+
+    def start(self, namespace: str, name: str, pods: int) -> None:
+        """A revision has that many pods; the first time that they are enough, it becomes ready."""
+        with self._objects.lock:
+            self.settle()
+            key = Key(GROUP, "revisions", namespace, name)
+            changed: dict[str, Any] = {"actualReplicas": pods}
+            if pods >= _first(self._objects.get(key)):
+                changed["conditions"] = [{"type": "Ready", "status": "True"}]
+            self._change_status(key, **changed)
+
+    def _change_status(self, key: Key, **changed: Any) -> None:
+        revision = self._objects.get(key)
+        revision["status"] = {**revision.get("status", {}), **changed}
+        self._objects.keep(key, revision)
+        service = revision["metadata"]["labels"][f"{GROUP}/service"]
+        self._route(Key(GROUP, "services", key.namespace, service))
 
     def pass_a_window(self, namespace: str = "ember", service: str = "ember") -> None:
         """The autoscaler's window passes: what neither floor nor traffic calls for goes."""
@@ -198,11 +226,15 @@ class Knative:
         named = [each.get("revisionName", ready) for each in wanted]
         routed = all(name and self._ready(key.namespace, name) for name in named)
         if routed:
+            before = _main(status.get("traffic", []))
             status["url"] = self.address
             status["traffic"] = [
                 {**each, "revisionName": name} | ({"url": self.address} if "tag" in each else {})
                 for each, name in zip(wanted, named, strict=True)
             ]
+            if (after := _main(status["traffic"])) != before:
+                revision = self._objects.kept[Key(GROUP, "revisions", key.namespace, after)]
+                self.moved.append((after, revision["status"].get("actualReplicas", 0)))
         configured = latest == ready
         missing = {"status": "False", "reason": "RevisionMissing"}
         status["conditions"] = [
@@ -220,15 +252,31 @@ class Knative:
     def _settle_revision(self, key: Key, old: dict[str, Any] | None) -> None:
         revision = self._objects.kept[key]
         scaler = Key(AUTOSCALERS, "podautoscalers", key.namespace, key.name)
+        pods = Key("apps", "deployments", key.namespace, f"{key.name}-deployment")
+        template = {"metadata": self._copied(revision), "spec": revision["spec"]}
         if old is None:
             made = {"metadata": {"annotations": _scaling(revision)}, "spec": {}}
             self._objects.create(scaler, made)
-        elif _scaling(old) != _scaling(revision):
-            if self._keeps_pods:
-                self._copy(key, scaler)
-                self._grow(key)
-            else:
-                self.rolled.append(key.name)
+            self._objects.create(pods, {"spec": {"template": template}})
+            return
+        if self._objects.kept[pods]["spec"]["template"] != template:
+            self._objects.replace(pods, {"spec": {"template": template}})
+            self.rolled.append(key.name)
+        if _scaling(old) != _scaling(revision) and self._keeps_pods:
+            self._copy(key, scaler)
+            self._grow(key)
+
+    def _copied(self, revision: dict[str, Any]) -> dict[str, dict[str, str]]:
+        """What a pod has of its Revision's annotations and labels."""
+        apart = SCALING if self._keeps_pods else "-"
+        return {
+            kind: {
+                name: value
+                for name, value in (revision["metadata"].get(kind) or {}).items()
+                if name not in _NOT_COPIED and not name.startswith(apart)
+            }
+            for kind in ("annotations", "labels")
+        }
 
     def _grow(self, key: Key) -> None:
         revision = copy.deepcopy(self._objects.kept[key])
@@ -253,6 +301,20 @@ def _count(thing: dict[str, Any], name: str, default: int) -> int:
 
 def _least(revision: dict[str, Any]) -> int:
     return _count(revision, MIN_SCALE, 0)
+
+
+def _first(revision: dict[str, Any]) -> int:
+    """How many pods it has to have once to be ready."""
+    return max(_count(revision, INITIAL_SCALE, 1), _least(revision))
+
+
+def _main(traffic: list[dict[str, Any]]) -> str | None:
+    """The revision that has the most of it."""
+    percents: dict[str, int] = {}
+    for each in traffic:
+        name = each["revisionName"]
+        percents[name] = percents.get(name, 0) + (each.get("percent") or 0)
+    return max(percents, key=lambda name: (percents[name], name), default=None)
 
 
 def _most(revision: dict[str, Any]) -> float:

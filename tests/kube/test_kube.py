@@ -141,6 +141,52 @@ class TestKnative:
         assert replicas() == 4
 
     @pytest.mark.parametrize(
+        "given",
+        [
+            {"annotations": {"ember.dev/floor-reason": "window"}},
+            {"annotations": {"ember.dev/hold": "true"}},
+            {"annotations": {"serving.knative.dev/creator": "somebody"}},
+            {"labels": {"team": "faces"}},
+        ],
+    )
+    def test_what_else_a_revision_is_annotated_with_replaces_its_pods(self, ember, given):
+        ember.patch(REVISIONS, "ember-00001", {"metadata": given})
+        assert ember.knative.rolled == ["ember-00001"]
+        ember.patch(REVISIONS, "ember-00001", {"metadata": given})
+        assert ember.knative.rolled == ["ember-00001"], "nothing has changed"
+
+    @pytest.mark.parametrize(
+        "given",
+        [
+            {"annotations": {"autoscaling.knative.dev/max-scale": "9"}},
+            {"annotations": {"serving.knative.dev/routes": "ember"}},
+            {"annotations": {"serving.knative.dev/no-gc": "true"}},
+            {"labels": {"serving.knative.dev/routingState": "reserve"}},
+        ],
+    )
+    def test_what_knative_keeps_for_itself_replaces_none(self, ember, given):
+        ember.patch(REVISIONS, "ember-00001", {"metadata": given})
+        assert ember.knative.rolled == []
+
+    def test_traffic_moves_to_as_many_pods_as_a_revision_starts_with(self, ember):
+        ember.patch(REVISIONS, "ember-00001", minimum("4"))
+        assert ember.get(REVISIONS, "ember-00001")["status"]["actualReplicas"] == 4
+        ember.patch(SERVICES, "ember", {"spec": service(image="ember:2", min_scale=1)["spec"]})
+        more = service(image="ember:3", min_scale=1, initial_scale=3)
+        ember.patch(SERVICES, "ember", {"spec": more["spec"]})
+        moved = [("ember-00001", 1), ("ember-00002", 1), ("ember-00003", 3)]
+        assert ember.knative.moved == moved
+
+    def test_a_floor_that_comes_while_a_revision_starts_is_waited_for(self, ember):
+        ember.knative.starting = True
+        ember.patch(SERVICES, "ember", {"spec": service(image="ember:2", min_scale=1)["spec"]})
+        ember.patch(REVISIONS, "ember-00002", minimum("4"))
+        ember.knative.start("ember", "ember-00002", 3)
+        assert ember.knative.moved == [("ember-00001", 1)]
+        ember.knative.start("ember", "ember-00002", 4)
+        assert ember.knative.moved == [("ember-00001", 1), ("ember-00002", 4)]
+
+    @pytest.mark.parametrize(
         ("resource", "name", "patch", "told"),
         [
             (REVISIONS, "ember-00001", minimum("abc"), "invalid value: abc"),
