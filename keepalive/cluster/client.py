@@ -24,6 +24,7 @@ class Resource(Enum):
     SERVICE = ("serving.knative.dev", "v1", "Service", "services")
     REVISION = ("serving.knative.dev", "v1", "Revision", "revisions")
     SCALER = ("autoscaling", "v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers")
+    DEPLOYMENT = ("apps", "v1", "Deployment", "deployments")
     LEASE = ("coordination.k8s.io", "v1", "Lease", "leases")
     EVENT = ("", "v1", "Event", "events")
     NAMESPACE = ("", "v1", "Namespace", "namespaces")

@@ -1,8 +1,11 @@
 """The floors of a Knative Service: min-scale of its Revisions, where changing it rolls no pods.
 
 On the Service's template, min-scale would make a new Revision, so a cold start of everything. On
-the Revision that takes the traffic it is taken over by its autoscaler, from Knative 1.21 on. Before
-that, it would go into the pod template and replace all pods; so the version is looked up first.
+the Revision that takes the traffic it is taken over by its autoscaler (see `version.py`).
+
+A new Revision starts with what its template says, and takes the traffic with as many replicas. But
+until it is ready for the first time, Knative waits for as many as min-scale asks for, if that is
+more than initial-scale. So a floor that is given to it meanwhile is there before the traffic is.
 """
 
 from __future__ import annotations
@@ -10,10 +13,11 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from keepalive.cluster.client import Cluster, Missing, Resource
-from keepalive.cluster.target import MIN_SCALE, REASON, Target, annotations_of, held
+from keepalive.cluster.target import Target, annotations_of, held, left
 from keepalive.failure import Exit, Failure
 
 if TYPE_CHECKING:
@@ -21,14 +25,30 @@ if TYPE_CHECKING:
 
     from keepalive.prescaler.schedule import Pool
 
-SYSTEM = "knative-serving"
-_LEAST_VERSION = (1, 21)
-_VERSION = re.compile(r"v?(\d+)\.(\d+)")
-_LABEL = "app.kubernetes.io/version"
+_SERVING = "serving.knative.dev"
 _SCALING = "autoscaling.knative.dev"
 _TARGET = 100.0
 _PERCENT = 70.0
+_PROGRESS = timedelta(minutes=10)
 """Knative's own values for what an annotation does not say."""
+_DURATION = re.compile(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?")
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """How far a Revision is that has not been ready yet.
+
+    Attributes:
+        up: how many of its replicas are ready.
+        failed: whether Knative says that it does not become ready.
+        empty: whether it is to become ready without any replica (initial-scale 0).
+        patience: how long more replicas may be waited for: half of what Knative waits.
+    """
+
+    up: int
+    failed: bool
+    empty: bool
+    patience: timedelta
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,22 +57,23 @@ class Share:
 
     Attributes:
         target: the Revision.
-        percent: of the traffic; None for one behind the tag of a pool.
+        percent: of the traffic that it has, or will have soon if that is more; None for one behind
+            the tag of a pool.
         floor: of the pool; None for one that has a share of the main one's.
+        start: of one that has not been ready yet; None for others.
     """
 
     target: Target
     percent: float | None = None
     floor: int | None = None
+    start: Start | None = None
 
     def wanted(self, main: int) -> int | None:
-        """The floor to have when the main one has that; None leaves it as it is."""
-        if self.floor is not None:
-            wanted = self.floor
-        elif self.percent:
-            wanted = math.ceil(main * self.percent / 100)
-        else:  # no traffic: of no use, unless somebody else has given it its floor
-            return 0 if self.target.ours else None
+        """The floor to have when the main one has that; None without traffic and pool."""
+        if self.floor is None and not self.percent:
+            return None
+        share = math.ceil(main * (self.percent or 0) / 100)
+        wanted = share if self.floor is None else self.floor
         return wanted if self.target.most is None else min(wanted, self.target.most)
 
 
@@ -69,32 +90,6 @@ class Revisions:
     others: tuple[Share, ...]
 
 
-def check_version(cluster: Cluster, given: str | None) -> None:
-    """See that a changed Revision keeps its pods.
-
-    Args:
-        cluster: to ask.
-        given: the version of Knative Serving, from somebody who knows; None to look it up.
-
-    Raises:
-        Failure: it would not, or nobody knows.
-    """
-    text = given or _label(cluster)
-    if not (found := _VERSION.match(text)):
-        raise Failure(
-            f"{text!r} is no version of Knative Serving, so nobody knows whether a changed floor"
-            " would replace all pods. Say which it is: --knative-version 1.21",
-            Exit.CONFIG,
-        )
-    if tuple(map(int, found.groups())) < _LEAST_VERSION:
-        raise Failure(
-            f"Knative Serving is {text}: before 1.21, changing min-scale on a Revision replaces all"
-            " its pods. Upgrade Knative, or use --hpa on a Deployment of your own. Nothing has been"
-            " changed.",
-            Exit.CONFIG,
-        )
-
-
 def revisions(cluster: Cluster, service: str, pools: Iterable[Pool] = ()) -> Revisions:
     """Read the Revisions of a Service.
 
@@ -106,56 +101,128 @@ def revisions(cluster: Cluster, service: str, pools: Iterable[Pool] = ()) -> Rev
     Raises:
         Failure: there is no such Service, or none of its Revisions is ready yet.
     """
-    try:
-        found = cluster.get(Resource.SERVICE, service)
-    except Missing:
-        raise Failure(
-            f"There is no Knative Service {service} in the namespace {cluster.namespace}: use"
-            " --service and --namespace.",
-            Exit.CONFIG,
-        ) from None
+    found = _service(cluster, service)
     status = found.get("status", {})
     if not (latest := status.get("latestReadyRevisionName")):
         raise Failure(
             f"The Service {service} has no Revision that is ready yet; try again later.", Exit.AGAIN
         )
-    percents: dict[str, float] = {}
-    tags: dict[str, str] = {}
-    for each in status.get("traffic") or [{"revisionName": latest, "percent": 100}]:
-        name = each.get("revisionName", latest)
-        percents[name] = percents.get(name, 0.0) + (each.get("percent") or 0)
-        if each.get("tag"):
-            tags[each["tag"]] = name
+    has = _Traffic.of(status.get("traffic"), latest)
+    soon = _Traffic.of(found["spec"].get("traffic"), _created(status))
+    percents = has.percents
     main = max(percents, key=lambda name: (percents[name], name == latest))
-    floors = {tags[pool.tag]: pool.floor for pool in pools if pool.tag in tags}
+    floors = {
+        traffic.tags[pool.tag]: pool.floor
+        for pool in pools
+        for traffic in (has, soon)
+        if pool.tag in traffic.tags
+    }
     others = []
-    for name, percent in percents.items():
-        if name != main:
-            target = _target(cluster, found, name)
-            own = floors.get(name)
-            others.append(Share(target, percent if own is None else None, own))
-    return Revisions(_target(cluster, found, main), tuple(others))
-
-
-def _target(cluster: Cluster, service: dict[str, Any], name: str) -> Target:
+    for name in [*percents, *(name for name in soon.percents if name not in percents)]:
+        percent = max(percents.get(name, 0), soon.percents.get(name, 0))
+        if name == main or not (name in percents or percent or name in floors):
+            continue
+        try:
+            revision = cluster.get(Resource.REVISION, name)
+        except Missing:
+            if name in percents:
+                raise _gone(name) from None
+            continue  # traffic cannot move to what is not there
+        own = floors.get(name)
+        start = None if name in percents else _start(revision)
+        share = percent if own is None else None
+        others.append(Share(_target(found, revision), share, own, start))
     try:
-        revision = cluster.get(Resource.REVISION, name)
+        return Revisions(_target(found, cluster.get(Resource.REVISION, main)), tuple(others))
     except Missing:
-        raise Failure(f"The Revision {name} has just gone; try again.", Exit.AGAIN) from None
+        raise _gone(main) from None
+
+
+def coming(cluster: Cluster, service: str) -> str | None:
+    """The name of a Revision that has been made and is not ready yet; None without one.
+
+    Raises:
+        Failure: there is no such Service, or nothing answers.
+    """
+    status = _service(cluster, service).get("status", {})
+    created = _created(status)
+    return None if created == status.get("latestReadyRevisionName") else created
+
+
+class _Traffic(NamedTuple):
+    """Who has which percentage of the traffic, and who is behind which tag."""
+
+    percents: dict[str, float]
+    tags: dict[str, str]
+
+    @classmethod
+    def of(cls, parts: list[dict[str, Any]] | None, latest: str) -> Self:
+        percents: dict[str, float] = {}
+        tags = {}
+        for each in parts or [{"percent": 100}]:
+            name = each.get("revisionName") or latest
+            percents[name] = percents.get(name, 0.0) + (each.get("percent") or 0)
+            if each.get("tag"):
+                tags[each["tag"]] = name
+        return cls(percents, tags)
+
+
+def _service(cluster: Cluster, name: str) -> dict[str, Any]:
+    try:
+        return cluster.get(Resource.SERVICE, name)
+    except Missing:
+        raise Failure(
+            f"There is no Knative Service {name} in the namespace {cluster.namespace}: use"
+            " --service and --namespace.",
+            Exit.CONFIG,
+        ) from None
+
+
+def _created(status: dict[str, Any]) -> str:
+    return str(status.get("latestCreatedRevisionName") or status.get("latestReadyRevisionName"))
+
+
+def _gone(revision: str) -> Failure:
+    return Failure(f"The Revision {revision} has just gone; try again.", Exit.AGAIN)
+
+
+def _start(revision: dict[str, Any]) -> Start | None:
+    status, annotations = revision.get("status", {}), annotations_of(revision)
+    ready = [one["status"] for one in status.get("conditions", ()) if one["type"] == "Ready"]
+    if ready == ["True"]:
+        return None
+    deadline = _DURATION.fullmatch(annotations.get(f"{_SERVING}/progress-deadline", ""))
+    parts = [int(part or 0) for part in deadline.groups()] if deadline else [0, 0, 0]
+    limit = timedelta(hours=parts[0], minutes=parts[1], seconds=parts[2]) or _PROGRESS
+    return Start(
+        up=status.get("actualReplicas") or 0,
+        failed=ready == ["False"],
+        empty=_scale(annotations, "initial", 1) == 0,
+        patience=limit / 2,
+    )
+
+
+def _target(service: dict[str, Any], revision: dict[str, Any]) -> Target:
     annotations = annotations_of(revision)
-    most = int(annotations.get(f"{_SCALING}/max-scale", 0))
+    most = _scale(annotations, "max")
     return Target(
         resource=Resource.REVISION,
-        name=name,
+        name=revision["metadata"]["name"],
         version=revision["metadata"]["resourceVersion"],
         uid=revision["metadata"]["uid"],
-        floor=int(annotations.get(MIN_SCALE, 0)),
+        floor=_scale(annotations, "min"),
         most=most or None,
         per_replica=_per_replica(revision["spec"], annotations),
         gpus=_gpus(revision["spec"]),
-        held=held(service, revision),
-        ours=REASON in annotations,
+        held=held(service),
+        left=left(revision),
     )
+
+
+def _scale(annotations: dict[str, str], which: str, else_: int = 0) -> int:
+    """The value of min-scale and the like, which have an older spelling each."""
+    new, old = f"{_SCALING}/{which}-scale", f"{_SCALING}/{which}Scale"
+    return int(annotations.get(new) or annotations.get(old) or else_)
 
 
 def _per_replica(spec: dict[str, Any], annotations: dict[str, str]) -> float | None:
@@ -175,18 +242,3 @@ def _gpus(spec: dict[str, Any]) -> int:
         int(value) for each in limits for name, value in each.items() if name.startswith("nvidia.")
     )
     return gpus or 1
-
-
-def _label(cluster: Cluster) -> str:
-    try:
-        namespace = cluster.get(Resource.NAMESPACE, SYSTEM)
-        return str((namespace["metadata"].get("labels") or {})[_LABEL])
-    except (Missing, KeyError, Failure) as error:
-        if isinstance(error, Failure) and error.exit_code is not Exit.FORBIDDEN:
-            raise
-        raise Failure(
-            f"The version of Knative Serving cannot be read from the label {_LABEL} of the"
-            f" namespace {SYSTEM}, so nobody knows whether a changed floor would replace all pods."
-            " Say which it is: --knative-version 1.21",
-            Exit.CONFIG,
-        ) from None

@@ -1,4 +1,8 @@
-"""What has a floor, and how it is changed: with a reason on it, and an Event for everybody."""
+"""What has a floor, and how it is changed: nothing but the floor, with an Event that says why.
+
+All annotations of a Revision but those of autoscaling are copied into its pods, and pods whose
+template changes are replaced. So nothing else is ever written there.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +16,8 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 HOLD = "ember.dev/hold"
-REASON = "ember.dev/floor-reason"
-CHANGED = "ember.dev/floor-changed"
+EARLIER = ("ember.dev/floor-reason", "ember.dev/floor-changed")
+"""What earlier versions of Ember have left on Revisions; removing it may replace pods as well."""
 MIN_SCALE = "autoscaling.knative.dev/min-scale"
 _COMPONENT = "ember-prescale"
 _MOST_MESSAGE = 1000
@@ -35,7 +39,8 @@ class Target:
             does not reckon in requests.
         gpus: of one replica; 1 for one that has none.
         held: why a person has stopped changes.
-        ours: whether its floor has been changed from here before.
+        left: annotations that earlier versions of Ember, or people for them, have left on it, and
+            that stop nothing any more.
     """
 
     resource: Resource
@@ -48,7 +53,7 @@ class Target:
     per_replica: float | None = None
     gpus: int = 1
     held: str | None = None
-    ours: bool = False
+    left: tuple[str, ...] = ()
 
 
 def change(cluster: Cluster, target: Target, floor: int, why: str, now: datetime) -> Failure | None:
@@ -69,12 +74,9 @@ def change(cluster: Cluster, target: Target, floor: int, why: str, now: datetime
         Missing: it is gone.
         Failure: it is not allowed, or not possible.
     """
-    annotations = {REASON: why, CHANGED: now.isoformat(timespec="seconds")}
-    patch: dict[str, Any] = {"metadata": {"annotations": annotations}}
+    patch: dict[str, Any] = {"spec": {"minReplicas": floor}}
     if target.resource is Resource.REVISION:
-        annotations[MIN_SCALE] = str(floor)
-    else:
-        patch["spec"] = {"minReplicas": floor}
+        patch = {"metadata": {"annotations": {MIN_SCALE: str(floor)}}}
     cluster.patch(target.resource, target.name, patch, version=target.version)
     try:
         _tell(cluster, target, f"Warm floor from {target.floor} to {floor}: {why}", now)
@@ -83,14 +85,20 @@ def change(cluster: Cluster, target: Target, floor: int, why: str, now: datetime
     return None
 
 
-def held(*things: dict[str, Any]) -> str | None:
-    """Why a person has stopped changes to one of these objects."""
-    for thing in things:
-        value = annotations_of(thing).get(HOLD, "false")
-        if value != "false":
-            reason = f": {value}" if value not in {"", "true"} else ""
-            return f"{HOLD} is set on {thing['kind']} {thing['metadata']['name']}{reason}"
-    return None
+def held(thing: dict[str, Any]) -> str | None:
+    """Why a person has stopped changes to an object: a Service or an autoscaler."""
+    value = annotations_of(thing).get(HOLD, "false")
+    if value == "false":
+        return None
+    reason = f": {value}" if value not in {"", "true"} else ""
+    return f"{HOLD} is set on {thing['kind']} {thing['metadata']['name']}{reason}"
+
+
+def left(revision: dict[str, Any]) -> tuple[str, ...]:
+    """See `Target.left`."""
+    annotations = annotations_of(revision)
+    old = tuple(name for name in EARLIER if name in annotations)
+    return old if annotations.get(HOLD, "false") == "false" else (HOLD, *old)
 
 
 def annotations_of(thing: dict[str, Any]) -> dict[str, str]:

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from keepalive.prescaler.prescale import Prescaler, Round, Wanted
 
 _LEASE_S = 55.0
+_LOOK_S = 2.0
+"""How often is looked for a new Revision, which needs its floor before it is ready."""
 _LEASE_ROUNDS = 2.5
 _COUNT = click.IntRange(1)
 
@@ -94,7 +96,8 @@ def prescale(
     """Raise and lower the warm floor as the schedule, the forecast and the replicas call for.
 
     It changes min-scale of the Revision that takes the traffic, which starts no new Revision, or
-    minReplicas of a HorizontalPodAutoscaler. The annotation ember.dev/hold stops it.
+    minReplicas of a HorizontalPodAutoscaler. The annotation ember.dev/hold of the Service, or of
+    the HorizontalPodAutoscaler, stops it.
 
     Exit codes: 0 done, or another pre-scaler is at it; 69 the cluster does not answer; 74 metrics
     could not be told; 75 done without all that should be known, or to be tried again; 77 not
@@ -171,17 +174,33 @@ def _watch(
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
     holder, lease_s = _holder(), every * _LEASE_ROUNDS
+    known: str | None = None
     while not stop.is_set():
         try:
             prescaler = Prescaler(cluster, wanted, schedule_file.read(schedule_path))
             _once(prescaler, holder, lease_s, tell, last=False)
         except Failure as failure:
             click.echo(f"Error: {failure}", err=True)
-        stop.wait(every)
+        known = _rest(stop, cluster, wanted, every, known)
     with suppress(Taken, Failure):  # else it ends by itself
         now = datetime.now(UTC)
         lease = Lease.take(cluster, wanted.lease, holder, timedelta(seconds=lease_s), now)
         lease.renew(lease.memory or "", now, release=True)
+
+
+def _rest(
+    stop: threading.Event, cluster: Cluster, wanted: Wanted, seconds: float, known: str | None
+) -> str | None:
+    """Wait, but no longer than until there is a new Revision; the name of the last one."""
+    from keepalive.cluster import knative
+
+    end = time.monotonic() + seconds
+    while (left := end - time.monotonic()) > 0 and not stop.wait(min(left, _LOOK_S)):
+        with suppress(Failure):  # the next round tells it
+            found = None if wanted.hpa else knative.coming(cluster, wanted.service)
+            if found not in {None, known}:
+                return found
+    return known
 
 
 def _holder() -> str:
@@ -221,6 +240,8 @@ def _show(done: Round, *, as_json: bool, dry: bool) -> None:
         )
     for advice in decision.finding.advice:
         click.echo(f"  advice: {advice}")
+    for note in done.notes:
+        click.echo(f"Note: {note}", err=True)
     for complaint in done.complaints:
         click.echo(f"Warning: {complaint}", err=True)
 
@@ -246,4 +267,5 @@ def _plain(done: Round) -> dict[str, Any]:
         "forecast": forecast,
         "gpu_hours_today": round(decision.memory.spent, 2),
         "complaints": done.complaints,
+        "notes": done.notes,
     }

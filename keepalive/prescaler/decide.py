@@ -92,6 +92,8 @@ class Samples:
         expected: requests at once that the forecast expects within the lead time, at the upper end
             of its band; None when there is none.
         held: why a person has stopped changes; None when nobody has.
+        moving: percent of the traffic that will move to replicas that are not ready yet, and beside
+            which those of now stay until it has.
     """
 
     floor: int
@@ -100,6 +102,7 @@ class Samples:
     node: Node | None = None
     expected: float | None = None
     held: str | None = None
+    moving: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,6 +251,7 @@ def _batch(floor: int, samples: Samples, spec: Spec) -> int | None:
     if (batch := spec.schedule.batch) is None:
         return None
     model = samples.model
-    online = max(floor, model.ready + model.warming if model else 0)
+    both = floor + math.ceil(floor * samples.moving / 100)
+    online = max(both, model.ready + model.warming if model else 0)
     left = batch.gpus - online * spec.gpus
     return max(0, min(batch.floor, left // spec.batch_gpus))

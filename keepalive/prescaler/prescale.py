@@ -2,23 +2,26 @@
 
 A round takes the Lease, so that two pre-scalers do not decide on each other's halves; and it
 changes only what is as it was read, so that even without the Lease nothing is lost. Batch replicas
-are given less before online ones are given more, and more only after.
+are given less before online ones are given more, and more only after. What is about to be changed
+is written into the Lease first, so that whoever comes next knows which floors are from here.
 """
 
 from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from keepalive.cluster import hpa, knative, target
 from keepalive.cluster.client import Conflict, Missing
 from keepalive.cluster.lease import Taken, peek
+from keepalive.cluster.version import check_version
 from keepalive.failure import Exit, Failure
-from keepalive.forecasting.forecast import HISTORY_WEEKS, Forecaster
-from keepalive.prescaler import signals
+from keepalive.prescaler import grant
 from keepalive.prescaler.decide import Samples, Spec, decide
-from keepalive.prescaler.remember import dump, load
+from keepalive.prescaler.look import Seen, look
+from keepalive.prescaler.notes import notes
+from keepalive.prescaler.remember import Kept, dump, load
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -27,9 +30,7 @@ if TYPE_CHECKING:
     from keepalive.cluster.knative import Share
     from keepalive.cluster.lease import Lease
     from keepalive.cluster.target import Target
-    from keepalive.forecasting.forecast import Forecast
     from keepalive.prescaler.decide import Decision
-    from keepalive.prescaler.pool import Model, Node
     from keepalive.prescaler.schedule import Schedule
     from keepalive.prometheus import Prometheus
 
@@ -69,25 +70,6 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
-    """What Prometheus tells.
-
-    Attributes:
-        model: the model layer.
-        node: the node layer.
-        forecast: what is to come; None when data are too thin.
-        blind: why nothing is known of the replicas, if it is not.
-        unforeseen: why the forecast could not be had; not why there is none.
-    """
-
-    model: Model | None = None
-    node: Node | None = None
-    forecast: Forecast | None = None
-    blind: str | None = None
-    unforeseen: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Change:
     """A floor that has another value; in a dry run, that would have."""
 
@@ -107,6 +89,7 @@ class Round:
         seen: what it was decided on.
         changes: what was changed, in this order.
         complaints: what went wrong without stopping it.
+        notes: what people should know, and may be as they want it.
     """
 
     name: str
@@ -115,6 +98,16 @@ class Round:
     seen: Seen
     changes: tuple[Change, ...]
     complaints: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+class Step(NamedTuple):
+    """A floor to have, why, and whether it has to be enough (`Grant.enough`)."""
+
+    target: Target
+    floor: int
+    why: str
+    enough: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,12 +137,12 @@ class Prescaler:
             Failure: something is wrong, not allowed, or does not answer.
         """
         try:
-            done = self._round(now, lease.memory, dry=False)
+            done, kept = self._round(now, lease.memory, lease)
         except Failure:
             with suppress(Failure, Taken):
                 lease.renew(lease.memory or "", now, release=True)
             raise
-        lease.renew(dump(done.decision.memory), now, release=last)
+        lease.renew(dump(kept), now, release=last)
         return done
 
     def rehearse(self, now: datetime) -> Round:
@@ -158,15 +151,14 @@ class Prescaler:
         Raises:
             Failure: something is wrong, not allowed, or does not answer.
         """
-        return self._round(now, peek(self.cluster, self.wanted.lease), dry=True)
+        return self._round(now, peek(self.cluster, self.wanted.lease), None)[0]
 
-    def _round(self, now: datetime, memory: str | None, *, dry: bool) -> Round:
-        if not self.wanted.hpa:
-            knative.check_version(self.cluster, self.wanted.knative)
+    def _round(self, now: datetime, memory: str | None, lease: Lease | None) -> tuple[Round, Kept]:
+        """What came of a round, and what is to be kept; without a Lease nothing is changed."""
         seen = look(now, self.wanted, self.schedule)
         for _ in range(_TRIES):
             try:
-                return self._attempt(now, memory, seen, dry=dry)
+                return self._attempt(now, load(lease.memory if lease else memory), seen, lease)
             except (Conflict, Missing):
                 continue  # what was read is old: read again
         raise Failure(
@@ -175,42 +167,67 @@ class Prescaler:
             Exit.AGAIN,
         )
 
-    def _attempt(self, now: datetime, memory: str | None, seen: Seen, *, dry: bool) -> Round:
+    def _attempt(
+        self, now: datetime, kept: Kept, seen: Seen, lease: Lease | None
+    ) -> tuple[Round, Kept]:
         """Read, decide and change once.
 
         Raises:
             Conflict: something was changed meanwhile.
             Missing: something has gone meanwhile.
+            Taken: the Lease was lost meanwhile.
             Failure: something is wrong, not allowed, or does not answer.
         """
         main, others, batch = self._read()
         samples = Samples(
             floor=main.floor,
-            memory=load(memory),
+            memory=kept.memory,
             model=seen.model,
             node=seen.node,
             expected=seen.forecast.high if seen.forecast else None,
             held=main.held,
+            moving=sum(share.percent or 0 for share in others if share.start),
         )
         decision = decide(now, samples, _spec(self.wanted, self.schedule, main, batch))
-        plan = [(main, decision.floor, decision.why)]
+        plan = [Step(main, decision.floor, decision.why)]
         if batch is not None and decision.batch is not None:
             why = f"{decision.floor} online replicas; {decision.why}"
             first = decision.batch < batch.floor
-            plan.insert(0 if first else 1, (batch, decision.batch, why))
-        plan += [
-            (share.target, floor, _why(share, decision.floor))
-            for share in others
-            if (floor := share.wanted(decision.floor)) is not None
-        ]
-        changes, complaints = [], [told for told in (seen.blind, seen.unforeseen) if told]
-        for each, floor, why in plan:
-            if floor == each.floor or each.held is not None:
-                continue
-            if not dry and (failure := target.change(self.cluster, each, floor, why, now)):
-                complaints.append(f"{each.name} has another floor, but no Event says so: {failure}")
-            changes.append(Change(each.name, each.floor, floor))
-        return Round(main.name, main.floor, decision, seen, tuple(changes), tuple(complaints))
+            plan.insert(0 if first else 1, Step(batch, decision.batch, why))
+        for share in others:
+            own = grant.of(kept.grants, share.target)
+            if told := grant.beside(share, decision.floor, own, now, self.schedule.lead):
+                plan.append(Step(share.target, *told))
+        plan = [one for one in plan if one.floor != one.target.floor and one.target.held is None]
+        grants = kept.grants
+        for one in plan:
+            grants = grant.given(grants, one.target, one.floor, one.why, now, enough=one.enough)
+        complaints = [told for told in (seen.blind, seen.unforeseen) if told]
+        if plan and lease:
+            lease.renew(dump(replace(kept, grants=grants)), now, release=False)
+            complaints += self._apply(plan, now)
+        changes = tuple(Change(one.target.name, one.target.floor, one.floor) for one in plan)
+        read = (main, *(share.target for share in others), *([batch] if batch else []))
+        left = notes(read, kept.told)
+        done = Round(
+            name=main.name,
+            before=main.floor,
+            decision=decision,
+            seen=seen,
+            changes=changes,
+            complaints=tuple(complaints),
+            notes=tuple(left.values()),
+        )
+        known = tuple(each.name for each in read if each.name in {*kept.told, *left})
+        return done, Kept(decision.memory, grants, known)
+
+    def _apply(self, plan: list[Step], now: datetime) -> list[str]:
+        """Change floors; what comes back says for which there is no Event."""
+        silent = []
+        for each, floor, why, _ in plan:
+            if failure := target.change(self.cluster, each, floor, why, now):
+                silent.append(f"{each.name} has another floor, but no Event says so: {failure}")
+        return silent
 
     def _read(self) -> tuple[Target, tuple[Share, ...], Target | None]:
         """What has the floor, what beside it has one, and who gives way."""
@@ -223,35 +240,11 @@ class Prescaler:
                 )
             return hpa.scaler(self.cluster, self.wanted.hpa), (), None
         found = knative.revisions(self.cluster, self.wanted.service, self.schedule.pools)
+        check_version(self.cluster, found.main.name, self.wanted.knative)
         batch = None
         if self.schedule.batch:
             batch = knative.revisions(self.cluster, self.schedule.batch.service).main
         return found.main, found.others, batch
-
-
-def look(now: datetime, wanted: Wanted, schedule: Schedule) -> Seen:
-    """What there is and what is to come; a Prometheus that does not answer is no reason to stop."""
-    if (prometheus := wanted.prometheus) is None:
-        return Seen()
-    forecast = blind = unforeseen = None
-    try:
-        model = signals.model(prometheus, wanted.matchers)
-        node = signals.node(prometheus, wanted.node_matchers)
-    except Failure as failure:
-        return Seen(blind=str(failure))
-    try:
-        points = signals.history(prometheus, wanted.matchers, now, HISTORY_WEEKS)
-        known = Forecaster(points, schedule.timezone, schedule.lead, schedule.events)
-        forecast = known.forecast(now)
-    except Failure as failure:
-        unforeseen = f"There is no forecast. {failure}"
-    if model is None:
-        matchers = f" with {wanted.matchers}" if wanted.matchers else ""
-        blind = (
-            f"Prometheus at {prometheus.url} knows no replica{matchers}: see that it scrapes the"
-            " pods, and use --selector."
-        )
-    return Seen(model, node, forecast, blind, unforeseen)
 
 
 def _spec(wanted: Wanted, schedule: Schedule, main: Target, batch: Target | None) -> Spec:
@@ -280,11 +273,3 @@ def _spec(wanted: Wanted, schedule: Schedule, main: Target, batch: Target | None
         least=main.least,
         watching=wanted.prometheus is not None,
     )
-
-
-def _why(share: Share, main: int) -> str:
-    if share.floor is not None:
-        return "the floor of its pool"
-    if share.percent:
-        return f"{share.percent:g}% of the traffic, for which {main} replicas are wanted"
-    return "it has no traffic any more"

@@ -1,15 +1,37 @@
-"""The memory of a decision as text, which is kept in an annotation."""
+"""What one round leaves for the next, as text, which is kept in an annotation of the Lease."""
 
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
+from typing import TYPE_CHECKING, Any
 
 from keepalive.prescaler.decide import Memory, Peak
+from keepalive.prescaler.grant import Grant
+
+if TYPE_CHECKING:
+    from keepalive.prescaler.grant import Grants
 
 
-def dump(memory: Memory) -> str:
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What is kept.
+
+    Attributes:
+        memory: of decisions.
+        grants: the floors that were given, by the name of what has them.
+        told: what has been said once and is not to be said again.
+    """
+
+    memory: Memory = field(default_factory=Memory)
+    grants: Grants = field(default_factory=dict)
+    told: tuple[str, ...] = ()
+
+
+def dump(kept: Kept) -> str:
     """As JSON; times are in whole seconds since 1970."""
+    memory = kept.memory
     return json.dumps(
         {
             "peaks": [[_seconds(peak.at), peak.floor] for peak in memory.peaks],
@@ -17,23 +39,50 @@ def dump(memory: Memory) -> str:
             "stepped": None if memory.stepped is None else _seconds(memory.stepped),
             "day": None if memory.day is None else memory.day.isoformat(),
             "spent": round(memory.spent, 4),
+            "grants": {
+                name: {
+                    "floor": one.floor,
+                    "own": one.own,
+                    "before": one.before,
+                    "since": _seconds(one.since),
+                    "at": _seconds(one.at),
+                    "why": one.why,
+                    "enough": one.enough,
+                }
+                for name, one in kept.grants.items()
+            },
+            "told": kept.told,
         }
     )
 
 
-def load(text: str | None) -> Memory:
+def load(text: str | None) -> Kept:
     """From JSON; what cannot be read is forgotten, which makes decisions slower, never wrong."""
     try:
         told = json.loads(text or "{}")
-        return Memory(
+        memory = Memory(
             peaks=tuple(Peak(_time(at), int(floor)) for at, floor in told.get("peaks", ())),
             at=None if told.get("at") is None else _time(told["at"]),
             stepped=None if told.get("stepped") is None else _time(told["stepped"]),
             day=None if told.get("day") is None else date.fromisoformat(told["day"]),
             spent=float(told.get("spent", 0.0)),
         )
+        grants = {str(name): _grant(one) for name, one in told.get("grants", {}).items()}
+        return Kept(memory, grants, tuple(map(str, told.get("told", ()))))
     except (ValueError, TypeError, AttributeError, KeyError, OverflowError, OSError):
-        return Memory()
+        return Kept()
+
+
+def _grant(told: dict[str, Any]) -> Grant:
+    return Grant(
+        floor=int(told["floor"]),
+        own=int(told["own"]),
+        before=None if told["before"] is None else int(told["before"]),
+        since=_time(told["since"]),
+        at=_time(told["at"]),
+        why=str(told["why"]),
+        enough=bool(told["enough"]),
+    )
 
 
 def _seconds(at: datetime) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from datetime import UTC, datetime, timedelta
 
@@ -11,10 +12,12 @@ import pytest
 from keepalive.cluster import hpa, knative
 from keepalive.cluster.client import Cluster, Conflict, Missing, Resource
 from keepalive.cluster.lease import Lease, Taken, peek
-from keepalive.cluster.target import CHANGED, HOLD, REASON, change
+from keepalive.cluster.target import EARLIER, HOLD, change
+from keepalive.cluster.version import check_version
 from keepalive.failure import Failure
 from keepalive.prescaler.schedule import Pool
 from tests.kube.knative import MIN_SCALE
+from tests.kube.objects import Key
 from tests.kube.server import running
 from tests.kube.service import service
 
@@ -40,40 +43,63 @@ def release(kube, number, traffic=None, **scaling):
 
 
 class TestVersion:
+    """Whether a changed floor would replace pods, from an account of one namespace."""
+
+    def refused(self, cluster, given=None):
+        with pytest.raises(Failure) as failure:
+            check_version(cluster, "ember-00001", given)
+        assert failure.value.exit_code == 78
+        return str(failure.value)
+
     @pytest.mark.parametrize("version", ["1.21.0", "v1.22.1", "1.22", "2.0.0"])
     def test_a_cluster_that_keeps_pods_is_fine(self, connect, version):
-        knative.check_version(connect(), version)
+        check_version(connect(), "ember-00001", version)
 
-    def test_it_is_looked_up(self, connect, kube):
-        knative.check_version(connect(), None)
+    def test_the_revisions_own_deployment_shows_it(self, connect, kube):
+        """Even where no label of Knative's may be read, or one tells something else."""
+        kube.create(SERVICES, "ember", service(min_scale=1))
+        kube.roles["pod"] = [
+            {"apiGroups": [group], "resources": [kind], "verbs": ["get"]}
+            for group, kind in (("serving.knative.dev", "revisions"), ("apps", "deployments"))
+        ]
+        check_version(connect("pod"), "ember-00001", None)
+
+    def test_a_deployment_with_the_floor_in_its_pods_is_left_alone(self, tmp_path, monkeypatch):
+        with running("1.20.4") as old:
+            monkeypatch.setenv("KUBECONFIG", str(old.config(tmp_path)))
+            old.create(SERVICES, "ember", service(min_scale=1))
+            with Cluster.connect() as cluster:
+                told = self.refused(cluster)
+                check_version(cluster, "ember-00001", "1.21")  # who says so knows better
+        assert re.search(
+            r"copies the floor of ember-00001 .*before 1\.21, .*Nothing has been", told
+        )
+
+    @pytest.mark.parametrize("gone", ["deployment", "annotations"])
+    def test_else_it_is_looked_up(self, connect, kube, gone):
+        scaling = {} if gone == "annotations" else {"min_scale": 1}
+        kube.create(SERVICES, "ember", service(**scaling))
+        if gone == "deployment":
+            kube.objects.delete(Key("apps", "deployments", "ember", "ember-00001-deployment"))
+        check_version(connect(), "ember-00001", None)
         label = {"metadata": {"labels": {"app.kubernetes.io/version": "1.20.4"}}}
         kube.patch("namespaces", "knative-serving", label, namespace="")
-        with pytest.raises(
-            Failure, match=r"is 1\.20\.4: before 1\.21, .* Nothing has been changed"
-        ):
-            knative.check_version(connect(), None)
-        knative.check_version(connect(), "1.21")  # who says so knows better
+        assert "is 1.20.4: before 1.21" in self.refused(connect())
 
     @pytest.mark.parametrize("version", ["1.20.9", "v1.9", "0.26.0"])
     def test_a_cluster_that_would_replace_pods_is_refused(self, connect, version):
-        with pytest.raises(Failure, match="replaces all its pods") as failure:
-            knative.check_version(connect(), version)
-        assert failure.value.exit_code == 78
+        assert "replaces all its pods" in self.refused(connect(), version)
 
     @pytest.mark.parametrize("version", ["devel", "latest", "20260801-abcdef"])
     def test_a_version_that_says_nothing_is_refused(self, connect, version):
-        with pytest.raises(Failure, match="Say which it is: --knative-version"):
-            knative.check_version(connect(), version)
+        assert "Say which it is: --knative-version" in self.refused(connect(), version)
 
     def test_a_version_that_cannot_be_read_is_refused(self, connect, kube):
         label = {"metadata": {"labels": {"app.kubernetes.io/version": None}}}
         kube.patch("namespaces", "knative-serving", label, namespace="")
-        with pytest.raises(Failure, match=r"cannot be read from the label .* Say which it is"):
-            knative.check_version(connect(), None)
+        assert "Say which version of Knative Serving it is" in self.refused(connect())
         kube.roles["pod"] = []
-        with pytest.raises(Failure, match="Say which it is: --knative-version") as failure:
-            knative.check_version(connect("pod"), None)
-        assert failure.value.exit_code == 78
+        assert "Say which version of Knative Serving it is" in self.refused(connect("pod"))
 
 
 class TestRevisions:
@@ -83,7 +109,7 @@ class TestRevisions:
         found = knative.revisions(connect(), "ember")
         main = found.main
         assert (main.name, main.floor, main.least, main.most) == ("ember-00001", 2, 0, 9)
-        assert (main.per_replica, main.gpus, main.held, main.ours) == (3.0, 2, None, False)
+        assert (main.per_replica, main.gpus, main.held, main.left) == (3.0, 2, None, ())
         assert found.others == ()
 
     @pytest.mark.parametrize(
@@ -155,29 +181,37 @@ class TestRevisions:
         found = knative.revisions(connect(), "ember", [Pool("canary", 2)])
         assert found.others == ()
 
-    def test_a_revision_that_has_lost_its_traffic_gives_back_only_what_it_got_here(
-        self, connect, kube
-    ):
+    def test_a_revision_without_traffic_has_no_share(self, connect, kube):
         kube.create(SERVICES, "ember", service(min_scale=3))
         release(kube, 2, split(("ember-00001", 0, "previous"), (None, 100)))
-        cluster = connect()
-        (share,) = knative.revisions(cluster, "ember").others
-        assert share.wanted(8) is None
-        change(cluster, share.target, 8, "x", NOW)
-        (share,) = knative.revisions(cluster, "ember").others
-        assert share.wanted(8) == 0
+        (share,) = knative.revisions(connect(), "ember").others
+        assert (share.wanted(8), share.start) == (None, None)
 
     @pytest.mark.parametrize("value", ["true", "", "black friday"])
-    def test_a_hold_on_the_service_or_the_revision_is_seen(self, connect, kube, value):
+    def test_a_hold_is_read_from_the_service_only(self, connect, kube, value):
         kube.create(SERVICES, "ember", service(annotations={HOLD: value}))
-        held = knative.revisions(connect(), "ember").main.held
-        assert held.startswith("ember.dev/hold is set on Service ember")
-        assert held.endswith(": black friday") is (value == "black friday")
+        main = knative.revisions(connect(), "ember").main
+        assert main.held.startswith("ember.dev/hold is set on Service ember")
+        assert main.held.endswith(": black friday") is (value == "black friday")
         kube.patch(SERVICES, "ember", {"metadata": {"annotations": {HOLD: "false"}}})
         assert knative.revisions(connect(), "ember").main.held is None
         kube.patch(REVISIONS, "ember-00001", {"metadata": {"annotations": {HOLD: value}}})
-        held = knative.revisions(connect(), "ember").main.held
-        assert held.startswith("ember.dev/hold is set on Revision ember-00001")
+        main = knative.revisions(connect(), "ember").main
+        assert (main.held, main.left) == (None, (HOLD,))
+
+    def test_what_earlier_versions_have_left_is_seen(self, connect, kube):
+        kube.create(SERVICES, "ember", service())
+        left = dict.fromkeys(EARLIER, "x") | {HOLD: "false"}
+        kube.patch(REVISIONS, "ember-00001", {"metadata": {"annotations": left}})
+        assert knative.revisions(connect(), "ember").main.left == EARLIER
+
+    def test_older_spellings_of_the_scale_are_read(self, connect, kube):
+        given = service()
+        scaling = {"autoscaling.knative.dev/minScale": "2", "autoscaling.knative.dev/maxScale": "7"}
+        given["spec"]["template"]["metadata"]["annotations"] = scaling
+        kube.create(SERVICES, "ember", given)
+        main = knative.revisions(connect(), "ember").main
+        assert (main.floor, main.most) == (2, 7)
 
     def test_what_is_not_there_is_named(self, connect, kube):
         with pytest.raises(Failure, match="no Knative Service ember in the namespace ember: use"):
@@ -189,6 +223,61 @@ class TestRevisions:
         assert failure.value.exit_code == 75
 
 
+class TestNext:
+    """A Revision that has been made, and is not ready yet."""
+
+    @pytest.fixture
+    def starting(self, kube):
+        kube.create(SERVICES, "ember", service(min_scale=1))
+        kube.knative.starting = True
+        return kube
+
+    def test_it_is_seen_with_the_traffic_that_it_will_have(self, connect, starting):
+        assert knative.coming(connect(), "ember") is None
+        release(starting, 2, split(("ember-00001", 70), (None, 30)))
+        assert knative.coming(connect(), "ember") == "ember-00002"
+        found = knative.revisions(connect(), "ember")
+        ((share,),) = (found.others,)
+        assert (found.main.name, share.target.name) == ("ember-00001", "ember-00002")
+        assert (share.percent, share.wanted(8)) == (30, 3)
+        assert share.start == knative.Start(0, False, False, timedelta(minutes=5))
+
+    def test_how_far_it_is_is_read(self, connect, starting):
+        given = service(image="ember:2", min_scale=3, initial_scale=0)
+        deadline = {"serving.knative.dev/progress-deadline": "1h2m10s"}
+        given["spec"]["template"]["metadata"]["annotations"] |= deadline
+        starting.patch(SERVICES, "ember", {"spec": given["spec"]})
+        starting.knative.start("ember", "ember-00002", 2)
+        (share,) = knative.revisions(connect(), "ember").others
+        assert share.start == knative.Start(2, False, True, timedelta(minutes=31, seconds=5))
+        starting.knative.become_ready("ember", "ember-00002", failed="no such image")
+        (share,) = knative.revisions(connect(), "ember").others
+        assert share.start.failed
+
+    def test_one_that_gets_no_traffic_is_not_seen(self, connect, starting):
+        pinned = split(("ember-00001", 100))
+        release(starting, 2, pinned)
+        assert knative.revisions(connect(), "ember").others == ()
+        starting.knative.become_ready("ember", "ember-00002")
+        release(starting, 2, split(("ember-00001", 100), (None, 0, "next")))
+        (share,) = knative.revisions(connect(), "ember").others
+        assert (share.wanted(8), share.start) == (None, None)
+
+    def test_a_pool_is_seen_before_its_revision_is_ready(self, connect, starting):
+        release(starting, 2, split(("ember-00001", 100), (None, 0, "canary")))
+        (share,) = knative.revisions(connect(), "ember", [Pool("canary", 2)]).others
+        assert (share.target.name, share.wanted(8)) == ("ember-00002", 2)
+
+    def test_traffic_that_is_to_move_to_what_is_not_there_stops_nothing(self, connect, starting):
+        """As while Knative has not seen a changed spec.traffic yet, or cannot do it."""
+        key = Key("serving.knative.dev", "services", "ember", "ember")
+        found = starting.get(SERVICES, "ember")
+        found["spec"]["traffic"] = split(("ember-00007", 100))
+        starting.objects.keep(key, found)
+        found = knative.revisions(connect(), "ember")
+        assert (found.main.name, found.others) == ("ember-00001", ())
+
+
 class TestChange:
     def test_a_changed_floor_tells_why_and_makes_no_revision(self, connect, kube):
         kube.create(SERVICES, "ember", service(min_scale=1))
@@ -197,8 +286,7 @@ class TestChange:
         assert change(cluster, main, 5, "window 0 8 * * mon-fri", NOW) is None
         annotations = kube.get(REVISIONS, "ember-00001")["metadata"]["annotations"]
         assert annotations[MIN_SCALE] == "5"
-        assert annotations[REASON] == "window 0 8 * * mon-fri"
-        assert annotations[CHANGED] == "2026-11-30T12:00:00+00:00"
+        assert all(name.startswith("autoscaling.knative.dev/") for name in annotations)
         assert kube.get(AUTOSCALERS, "ember-00001")["metadata"]["annotations"][MIN_SCALE] == "5"
         (event,) = kube.list("events")
         assert event["message"] == "Warm floor from 1 to 5: window 0 8 * * mon-fri"
@@ -216,7 +304,6 @@ class TestChange:
         change(cluster, target, 5, "x", NOW)
         found = kube.get(SCALERS, "ember")
         assert found["spec"] == {"minReplicas": 5, "maxReplicas": 9}
-        assert found["metadata"]["annotations"][REASON] == "x"
         (event,) = kube.list("events")
         assert event["involvedObject"]["kind"] == "HorizontalPodAutoscaler"
         assert event["involvedObject"]["apiVersion"] == "autoscaling/v2"

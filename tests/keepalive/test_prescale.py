@@ -17,7 +17,7 @@ from click.testing import CliRunner
 
 from keepalive.cli import commands
 from keepalive.cluster.lease import Lease, Taken
-from keepalive.cluster.target import HOLD, REASON
+from keepalive.cluster.target import HOLD
 from keepalive.failure import Failure
 from keepalive.forecasting.forecast import Forecast
 from keepalive.pinger import metrics as ping_metrics
@@ -27,9 +27,11 @@ from keepalive.pinger.swap import Swapped
 from keepalive.prescaler import metrics as pool_metrics
 from keepalive.prescaler.decide import Decision, Memory, Peak
 from keepalive.prescaler.diagnose import Finding, State
+from keepalive.prescaler.grant import Grant
+from keepalive.prescaler.look import Seen
 from keepalive.prescaler.pool import Model, Node
-from keepalive.prescaler.prescale import Prescaler, Round, Seen, Wanted
-from keepalive.prescaler.remember import dump, load
+from keepalive.prescaler.prescale import Prescaler, Round, Wanted
+from keepalive.prescaler.remember import Kept, dump, load
 from keepalive.prescaler.schedule_file import parse
 from keepalive.prometheus import Prometheus
 from tests.keepalive.recorded import demand, prometheus, recorded, text
@@ -206,8 +208,8 @@ class TestPools:
         self.split(ember, 5, tag="canary")
         once(connect(), schedule=SCHEDULE + CANARY)
         assert (floor(ember), floor(ember, "ember-00002")) == (4, 1)
-        annotations = ember.get(REVISIONS, "ember-00002")["metadata"]["annotations"]
-        assert annotations[REASON] == "the floor of its pool"
+        told = {event["message"] for event in ember.list("events")}
+        assert "Warm floor from 0 to 1: the floor of its pool" in told
 
     def test_a_revision_that_takes_over_gets_its_share_before(self, connect, ember):
         cluster = connect()
@@ -277,7 +279,8 @@ class TestTwoAtOnce:
         def meanwhile(call):
             if call.verb == "patch":
                 ember.before = lambda _: None
-                ember.patch(REVISIONS, "ember-00001", {"metadata": {"annotations": {HOLD: "true"}}})
+                ember.patch(SERVICES, "ember", {"metadata": {"annotations": {HOLD: "true"}}})
+                ember.patch(REVISIONS, "ember-00001", {"metadata": {"labels": {"a": "b"}}})
 
         ember.before = meanwhile
         assert once(connect()).changes == ()
@@ -372,8 +375,11 @@ class TestMemory:
     def test_it_comes_back_as_it_went(self):
         at = NOON.replace(minute=3)
         memory = Memory((Peak(NOON, 9), Peak(at, 4)), at, NOON, at.date(), 12.5)
-        assert load(dump(memory)) == memory
-        assert load(dump(Memory())) == Memory()
+        first = Grant(4, 1, None, NOON, NOON, "x")
+        again = Grant(2, 1, 4, NOON, at, "y", enough=True)
+        kept = Kept(memory, {"a": first, "b": again}, ("a",))
+        assert load(dump(kept)) == kept
+        assert load(dump(Kept())) == Kept()
 
     @pytest.mark.parametrize(
         "text",
@@ -389,10 +395,13 @@ class TestMemory:
             '{"at": 1e99}',
             '{"day": "2026-13-01"}',
             '{"spent": "much"}',
+            '{"grants": {"a": {"floor": 1}}}',
+            '{"grants": [1]}',
+            '{"told": 1}',
         ],
     )
     def test_what_cannot_be_read_is_forgotten(self, text):
-        assert load(text) == Memory()
+        assert load(text) == Kept()
 
 
 def given(folder, schedule=ALWAYS):

@@ -58,10 +58,8 @@ def schedule(made):
 
 
 def rules(made):
-    """Those of the Role, and of the ClusterRole that all accounts have."""
-    return [
-        rule for kind in ("Role", "ClusterRole") for one in made.of(kind) for rule in one["rules"]
-    ]
+    """Those of the Role."""
+    return [rule for one in made.of("Role") for rule in one["rules"]]
 
 
 @pytest.mark.parametrize(
@@ -83,11 +81,11 @@ def test_its_pod_has_the_account_with_the_role_and_no_other_pod_has(made):
     assert tokens == having
 
 
-def test_two_namespaces_do_not_take_rights_from_each_other(made):
-    """What belongs to the whole cluster is the same, whichever of them is applied last."""
-    wide = [one for kind in ("ClusterRole", "ClusterRoleBinding") for one in made.of(kind)]
-    assert wide
-    assert "faces" not in str(wide)
+def test_who_administers_the_namespace_can_give_it_all_rights(made):
+    """Nothing of it belongs to the whole cluster, where they have none."""
+    mine = [one for one in made.documents if "prescaler" in one["metadata"]["name"]]
+    assert {one["metadata"].get("namespace") for one in mine} == {"faces"}
+    assert not [one for one in made.documents if one["kind"].startswith("Cluster")]
 
 
 def test_its_schedule_is_mounted_and_fits_the_service(made):

@@ -1,0 +1,34 @@
+"""What earlier versions of Ember have left on Revisions, and that it has to stay there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from keepalive.cluster.target import HOLD
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from keepalive.cluster.target import Target
+
+
+def notes(targets: Iterable[Target], told: tuple[str, ...]) -> dict[str, str]:
+    """What to say of each target, by its name: an old hold each time, the rest once.
+
+    Args:
+        targets: that were read.
+        told: names of those of which it has been said before.
+    """
+    made = {}
+    for each in targets:
+        if HOLD in each.left:
+            made[each.name] = (
+                f"{HOLD} on the Revision {each.name} stops nothing: put it on the Service. Leave"
+                " the Revision as it is: removing it there may replace all its pods."
+            )
+        elif each.left and each.name not in told:
+            made[each.name] = (
+                f"An earlier version of Ember has left {' and '.join(each.left)} on the Revision"
+                f" {each.name}. Leave them: removing them may replace all its pods."
+            )
+    return made
