@@ -243,6 +243,7 @@ class TestNext:
         assert share.start == knative.Start(0, False, False, timedelta(minutes=5))
 
     def test_how_far_it_is_is_read(self, connect, starting):
+        starting.knative.zero_initial_scale = True
         given = service(image="ember:2", min_scale=3, initial_scale=0)
         deadline = {"serving.knative.dev/progress-deadline": "1h2m10s"}
         given["spec"]["template"]["metadata"]["annotations"] |= deadline

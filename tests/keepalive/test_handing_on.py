@@ -259,6 +259,7 @@ class TestHandingOn:
 
     def test_one_that_is_to_start_with_no_pod_is_left_alone(self, connect, starting):
         """With a single GPU it would wait for ever for what the old one holds."""
+        starting.knative.zero_initial_scale = True
         new = deploy(starting, 2, min_scale=0, initial_scale=0)
         once(connect(), minutes=1)
         assert floor(starting, new) == 0

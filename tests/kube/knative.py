@@ -56,7 +56,8 @@ class Knative:
     Attributes:
         rolled: revisions whose pods were replaced, in order.
         moved: revisions that got the most traffic, in order, each with the pods that it had then.
-        starting: whether revisions wait for `become_ready` or `start`, and floors for `pass_a_window`.
+        starting: whether revisions wait for `become_ready` or `start`, and floors for
+            `pass_a_window`.
         late: after how many reads over HTTP a change over HTTP has come through.
         demand: how many replicas all of the traffic calls for.
         zero_initial_scale: whether the cluster allows a revision to start without a pod.
