@@ -35,6 +35,10 @@ _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0, 2.0, 5.0, 
 _ITEMS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH"})
 _SWAP = "/v1/swap"
+_PROBES = frozenset({"/healthz", "/readyz", "/warmup", "/metrics"})
+"""What platforms and operators ask, some of it every second: apart, so that shares of requests are
+shares of what users ask."""
+_PING = "ping"
 _AFTER_FIRST = 50
 
 
@@ -120,13 +124,16 @@ class Metrics:
             warnings: the codes of the answer's warnings.
             degraded: the rungs that the request was served on.
         """
+        if route in _PROBES:
+            self._probes.labels(route, status).inc()
+            return
         self._requests.labels(route, method if method in _METHODS else "other", status).inc()
         self._request_seconds.labels(route).observe(seconds)
         if route == _SWAP and status == 200 and len(self._swaps) <= _AFTER_FIRST:
             self._swaps.append(seconds)
         for stage, ms in stages.items():
             self._stage_seconds.labels(stage).observe(ms / 1e3)
-        if problem:
+        if problem and route != _PING:
             self._problems.labels(problem).inc()
         for warning in warnings:
             self._warnings.labels(warning).inc()
@@ -187,11 +194,15 @@ class Metrics:
     def _of_requests(self, service: Service) -> None:
         self._requests = self._counter(
             "ember_requests",
-            "Requests. The route is the template of the address, `ping` for what `ember ping` asks,"
-            " or `unmatched`; status 499 means that the client went away.",
+            "Requests, without probes. The route is the template of the address, `ping` for what"
+            " `ember ping` asks, or `unmatched`; status 499 means that the client went away.",
             "route",
             "method",
             "status",
+        )
+        asked = ", ".join(f"`{route}`" for route in sorted(_PROBES))
+        self._probes = self._counter(
+            "ember_probes", f"What platforms and operators ask: {asked}.", "route", "status"
         )
         self._request_seconds = self._histogram(
             "ember_request_seconds", "From the request's head to the answer's head.", "route"
@@ -202,7 +213,9 @@ class Metrics:
             " place, `load` the wait for a model that was left cold.",
             "stage",
         )
-        self._problems = self._counter("ember_problems", "Answers that were problems.", "code")
+        self._problems = self._counter(
+            "ember_problems", "Answers that were problems, but to probes and pings.", "code"
+        )
         self._warnings = self._counter("ember_warnings", "Answers with that warning.", "code")
         self._value("ember_in_work", "Requests that hold a place.", lambda: service.in_work)
         self._value(

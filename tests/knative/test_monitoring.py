@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from tests.knative.manifests import KNATIVE, ROOT, Manifests, render
-from tests.knative.test_components import VALUES, kustomization
+from tests.knative.overlay import VALUES, kustomization
 
 FOLDER = KNATIVE / "components" / "monitoring"
 PLATFORM = {
@@ -43,6 +43,10 @@ WELL = {
     'ember_requests_total{route="/v1/swap",status="503"}': "+1",
     'ember_request_seconds_bucket{route="/v1/swap",le="2.0"}': "+600",
     'ember_request_seconds_count{route="/v1/swap"}': "+601",
+    'ember_requests_total{route="/",method="GET",status="200"}': "+6000",
+    'ember_requests_total{route="unmatched",method="GET",status="404"}': "+6000",
+    'ember_requests_total{route="ping",method="POST",status="503"}': "+60",
+    'ember_probes_total{route="/readyz",status="200"}': "+6000",
     'ember_problems_total{code="overloaded"}': "+1",
     'ember_stage_seconds_count{stage="load"}': "0",
     'ember_first_request_ratio{pod="a"}': "1.1",
@@ -66,7 +70,8 @@ WELL = {
     'DCGM_FI_DEV_FB_FREE{pod="ember-1"}': "20",
     'DCGM_FI_DEV_GPU_TEMP{pod="ember-1",DCGM_FI_DRIVER_VERSION="580.1"}': "50",
 }
-"""A replica that is well: each series' value, or by how much it grows in a minute."""
+"""A replica that is well: each series' value, or by how much it grows in a minute. Far more than
+users ask for is asked by probes, pings, and whoever looks at the page or for holes."""
 HARM = {
     "EmberErrorsBurnFast": {'ember_requests_total{route="/v1/swap",status="503"}': "+60"},
     "EmberErrorsBurnSlow": {'ember_requests_total{route="/v1/swap",status="503"}': "+25"},

@@ -42,6 +42,33 @@ def test_requests_stages_problems_and_warnings_are_counted(fresh):
     assert value(fresh, "ember_in_work") == 0
 
 
+def test_probes_and_scrapes_are_counted_apart(fresh):
+    for path in ("/healthz", "/readyz", "/warmup", "/metrics"):
+        fresh.get(path)
+    told = samples(fresh)
+    counted = {dict(labels)["route"] for (name, labels) in told if name == "ember_probes_total"}
+    assert counted == {"/healthz", "/readyz", "/warmup", "/metrics"}
+    names = {"ember_requests_total", "ember_request_seconds_count"}
+    assert not {dict(labels)["route"] for name, labels in told if name in names} & counted
+    assert value(fresh, "ember_probes_total", route="/readyz", status="200") == 1
+
+
+def test_a_probe_that_fails_is_no_request_either(fresh):
+    status = str(fresh.send("POST", "/warmup?force=perhaps").status)
+    assert status.startswith("4")
+    assert not [name for name, _ in samples(fresh) if name.startswith("ember_problems_total")]
+    assert value(fresh, "ember_probes_total", route="/warmup", status=status) == 1
+
+
+def test_problems_of_pings_are_nobodys(fresh):
+    """They are the first to be refused, and would be taken for users who are."""
+    fresh.form("/v1/swap", SOURCE, Ember_Ping="1")
+    told = samples(fresh)
+    assert not [labels for name, labels in told if name == "ember_problems_total"]
+    (labels,) = [dict(labels) for name, labels in told if name == "ember_requests_total"]
+    assert (labels["route"], labels["status"]) == ("ping", "422")
+
+
 def test_what_runs_together_and_what_waits_is_measured(fresh):
     fresh.form("/v1/swap", SOURCE, TARGET)
     for role in ("detect", "landmarks", "identity"):
