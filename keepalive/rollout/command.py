@@ -82,8 +82,19 @@ def _steps(_: click.Context, __: click.Parameter, text: str) -> tuple[int, ...]:
     help="Let the old revision go first; requests are held meanwhile. Needs the platform setting"
     " allow-zero-initial-scale.",
 )
+@click.option(
+    "--replicas",
+    type=click.IntRange(1),
+    help="Replicas that the new revision starts with; by default as many as serve now.",
+)
 @click.option("--dry-run", is_flag=True, help="Only say what would be done.")
 @click.option("--abort", is_flag=True, help="End a rollout: all traffic back to the old revision.")
+@click.option(
+    "--unpin",
+    is_flag=True,
+    help="After a rollout that was undone: let the latest revision have the traffic again, if it is"
+    " the one that serves.",
+)
 @click.pass_context
 def rollout(
     context: click.Context,
@@ -104,20 +115,25 @@ def rollout(
     max_errors: float,
     max_slower: float,
     single_gpu: bool,
+    replicas: int | None,
     dry_run: bool,
     abort: bool,
+    unpin: bool,
 ) -> None:
     """Give a new image the traffic, step by step, while it is as good as the old one.
 
-    A new revision is made at 0 %, waited for until it is proven warm, asked for golden swaps at an
-    address of its own, and given the traffic in steps. When something is wrong, all traffic goes
-    back to the old one. Interrupted, it goes on when the same command is run again.
+    A new revision is made at 0 %, with as many replicas as serve, waited for until it is proven
+    warm, asked for golden swaps at an address of its own, and given the traffic in steps. When
+    something is wrong, all traffic goes back to the old one and is pinned there, until a rollout
+    ends well or --unpin. Interrupted, it goes on when the same command is run again.
 
     Exit codes: 0 the new image has all traffic, 69 something cannot be reached, 75 try again, 76 it
     was not good enough, 77 not allowed, 78 something is set wrongly.
     """
-    if not image and not abort:
-        raise click.UsageError("Give --image, or --abort.")
+    if (bool(image), abort, unpin).count(True) != 1 and not (image and abort and not unpin):
+        raise click.UsageError("Give --image, --abort or --unpin.")
+    if dry_run and not image:
+        raise click.UsageError("Use --dry-run with --image.")
     proof = options.headers(prometheus_headers, "--prometheus-header")
     wanted = Wanted(
         image=image or "",
@@ -130,6 +146,7 @@ def rollout(
         most_s=max_latency,
         headers=options.headers(headers, "--header"),
         single_gpu=single_gpu,
+        replicas=replicas,
         prometheus=Prometheus(prometheus, proof) if prometheus else None,
         matchers=selector,
         limits=Limits(max_errors, max_slower),
@@ -141,6 +158,8 @@ def rollout(
                 click.echo(f"would {line}" if not line.startswith("when") else line)
         elif abort:
             rolling.abort()
+        elif unpin:
+            rolling.unpin()
         else:
             try:
                 rolling.run()

@@ -7,66 +7,28 @@ where it was when the same command is run again.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from keepalive.cluster.client import Conflict, Missing, Resource
-from keepalive.cluster.target import held
+from keepalive.cluster.client import Missing
+from keepalive.cluster.pin import complaint
 from keepalive.exchange import Unreachable
 from keepalive.failure import Exit, Failure
 from keepalive.pinger import swap
-from keepalive.rollout import judge, traffic
+from keepalive.rollout import judge, scale, traffic
+from keepalive.rollout.live import Live
 from keepalive.rollout.traffic import Progress
+from keepalive.rollout.unpin import unpin
+from keepalive.rollout.wanted import Wanted, Worse
+
+__all__ = ["Rollout", "Wanted", "Worse"]
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from keepalive.cluster.client import Cluster
-    from keepalive.prometheus import Prometheus
 
-_TRIES = 5
 _LOOK_S = 2.0
-
-
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """What is asked for.
-
-    Attributes:
-        image: the new one.
-        service: the name of the Knative Service.
-        tag: under which the new revision has an address of its own.
-        steps: percentages of the traffic, rising, the last one 100.
-        pause_s: for how long each step is watched.
-        wait_s: how long the new revision may take until it is ready.
-        swaps: how many golden swaps it has to make at its own address.
-        most_s: the most seconds that one of them may take.
-        timeout_s: how long to wait for an answer.
-        headers: of these swaps.
-        single_gpu: whether the old revision has to go before the new one can come.
-        prometheus: compares the revisions; None to compare nothing.
-        matchers: of its series.
-        limits: by how much the new one may be worse.
-    """
-
-    image: str
-    service: str = "ember"
-    tag: str = "next"
-    steps: tuple[int, ...] = (5, 25, 50, 100)
-    pause_s: float = 120.0
-    wait_s: float = 1260.0
-    swaps: int = 3
-    most_s: float | None = None
-    timeout_s: float = 45.0
-    headers: Mapping[str, str] = field(default_factory=dict)
-    single_gpu: bool = False
-    prometheus: Prometheus | None = None
-    matchers: str = ""
-    limits: judge.Limits = field(default_factory=judge.Limits)
-
-
-class Worse(Exception):
-    """The new revision is not good enough; the text says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,17 +55,20 @@ class Rollout:
         Raises:
             Failure: it could not be.
         """
-        service = self._service()
+        service = self._live.settled()
         made, wanted = self._progress(service), self.wanted
-        begins = f"make a revision with {wanted.image} under the tag {wanted.tag}, at 0 %"
-        if wanted.single_gpu:
+        with_many = f", with {made.replicas} replicas" if made.replicas > 1 else ""
+        begins = (
+            f"make a revision with {wanted.image} under the tag {wanted.tag}, at 0 %{with_many}"
+        )
+        if not made.replicas:
             begins = (
                 f"give a revision with {wanted.image} the traffic, held until {made.old} is gone"
             )
         lines = [] if traffic.progress(service) else [begins]
         lines.append(f"wait until it is proven warm, {wanted.wait_s:g} s at most")
         lines.append(f"have it make {wanted.swaps} golden swaps")
-        if not wanted.single_gpu:
+        if made.replicas:
             how = "compared with the old one" if wanted.prometheus else "not compared"
             lines += [
                 f"give it {step} %, watched for {wanted.pause_s:g} s, {how}"
@@ -121,25 +86,29 @@ class Rollout:
             Worse: all traffic is with the old revision again.
             Failure: something does not answer or is not allowed; the same command goes on with it.
         """
-        service = self._service()
+        service = self._live.settled()
         made = self._progress(service)
         if traffic.progress(service) is None:
-            pod_first = not self.wanted.single_gpu
-            self._change(lambda found: traffic.begun(found, made, pod_first=pod_first))
+            self._live.change(lambda found: traffic.begun(self._live.same(service, found), made))
             self.say(f"{made.old} serves; a revision with {made.image} is made")
         else:
             self.say(f"A rollout of {made.image} goes on after {made.step} steps")
         try:
-            new = self._warm(made)
-            self._try(made)
-            if not self.wanted.single_gpu:
-                self._shift(made, new)
+            if made.replicas:  # what serves keeps what it has until it is known how this ends
+                self._live.set_floor(made.old, lambda floor: max(floor, made.replicas))
+            made = self._named(made)
+            self._warm(made)
+            if made.replicas:
+                self._try(made)
+                self._steps(made)
+            else:  # it gets its pod when the old one has gone, and that goes when nobody asks it
+                self._shift(made, scale.WHOLE)
+                self._try(made)
         except Worse:
             self.undo(made)
             raise
-        self._change(lambda _: traffic.ended())
-        self.say(f"{new} has all traffic")
-        return new
+        self._end(made)
+        return made.new
 
     def abort(self) -> None:
         """Give all traffic back to the old revision.
@@ -147,25 +116,47 @@ class Rollout:
         Raises:
             Failure: there is no rollout.
         """
-        if (made := traffic.progress(self._service())) is None:
+        if (made := traffic.progress(self._live.service())) is None:
             raise Failure(f"The Service {self.wanted.service} is in no rollout.", Exit.CONFIG)
         self.undo(made)
 
+    def unpin(self) -> None:
+        """See `unpin.unpin`."""
+        unpin(self._live, self.say)
+
     def undo(self, made: Progress) -> None:
-        """Give all traffic back to the old revision."""
-        self._change(lambda _: traffic.undone(made))
-        self.say(f"{made.old} has all traffic again")
+        """Give all traffic back to the old revision, which keeps its replicas until it has that."""
+        self._hold(made, lambda floor: max(floor, made.replicas))
+        self._live.change(lambda found: traffic.undone(found, made))
+        try:
+            self._moved(made.old)
+        except Failure as failure:
+            self.say(f"{made.old} is to have all traffic again. {failure}")
+            return
+        self._hold(made, lambda floor: made.lasting(floor, made.floor))
+        self.say(
+            f"{made.old} has all traffic again. It is pinned by name: until a rollout ends well, or"
+            " `ember rollout --unpin`, neither `make deploy` nor `kn service update` moves any."
+        )
+
+    def _hold(self, made: Progress, wanted: Callable[[int], int]) -> None:
+        """Give the old revision a floor, if that can be: its traffic matters more."""
+        if made.replicas:
+            try:
+                self._live.set_floor(made.old, wanted)
+            except Failure as failure:
+                self.say(f"The floor of {made.old} stays as it is: {failure}")
+
+    @property
+    def _live(self) -> Live:
+        wanted = self.wanted
+        return Live(self.cluster, wanted.service, wanted.wait_s, self.sleep, self.clock)
 
     def _progress(self, service: dict[str, Any]) -> Progress:
         """The rollout that is under way, or the new one."""
         wanted, made = self.wanted, traffic.progress(service)
         if made is None:
-            containers = service["spec"]["template"]["spec"]["containers"]
-            if containers[0]["image"] == wanted.image:
-                raise Failure(
-                    f"{wanted.service} has the image {wanted.image} already.", Exit.CONFIG
-                )
-            return Progress(wanted.image, traffic.sole(service), wanted.tag)
+            return self._new(service)
         if made.image != wanted.image:
             raise Failure(
                 f"A rollout of {made.image} is under way: finish it with --image {made.image}, or"
@@ -174,45 +165,91 @@ class Rollout:
             )
         return made
 
-    def _warm(self, made: Progress) -> str:
+    def _new(self, service: dict[str, Any]) -> Progress:
+        wanted = self.wanted
+        old, latest = traffic.sole(service), traffic.latest(service)
+        if old == latest and traffic.image(service["spec"]["template"]) == wanted.image:
+            told = f"{wanted.service} has the image {wanted.image} already."
+            raise Failure(" ".join(filter(None, (told, complaint(service)))), Exit.CONFIG)
+        serving = self._revision(old)
+        template = traffic.template(service)
+        replicas = scale.needed([serving], template)
+        if wanted.replicas:
+            replicas = scale.bounded(wanted.replicas, template)
+        if wanted.single_gpu:
+            replicas = 0
+        return Progress(
+            wanted.image,
+            old,
+            wanted.tag,
+            before=latest,
+            replicas=replicas,
+            floor=scale.floor(serving),
+        )
+
+    def _named(self, made: Progress) -> Progress:
+        """With the name of the new revision, which is known when Knative has made it."""
+        if made.new:
+            return made
+        before = made.before or made.old
+        service = self._live.settled(
+            lambda found: traffic.latest(found) != before, f"the image {made.image}"
+        )
+        new = traffic.latest(service)
+        if (image := traffic.image(self._revision(new))) != made.image:
+            raise Failure(
+                f"Somebody has changed {self.wanted.service} while {made.image} was rolled out: its"
+                f" latest revision {new} has the image {image}. End the rollout with --abort.",
+                Exit.CONFIG,
+            )
+        made = replace(made, new=new)
+        self._live.change(lambda _: traffic.marked(made))
+        return made
+
+    def _warm(self, made: Progress) -> None:
         """Wait until the new revision is ready, which with Ember means warm and proven."""
         end, told = self.clock() + self.wanted.wait_s, ""
         while True:
-            service = self._service()
-            name = service.get("status", {}).get("latestCreatedRevisionName", made.old)
-            ready, why = "Unknown", ""
-            if name != made.old:
-                ready, why = self._condition(name)
-            if ready == "True" and traffic.condition(service)[0] == "True":
-                self.say(f"{name} is ready")
-                return str(name)
+            ready, why = traffic.condition(self._revision(made.new))
+            if ready == "True" and self._reachable(made):
+                self.say(f"{made.new} is ready")
+                return
             if ready == "False":
-                raise Worse(f"{name} does not become ready: {why or 'no reason is given'}")
+                raise Worse(f"{made.new} does not become ready: {why or 'no reason is given'}")
             if self.clock() >= end:
-                raise Worse(f"{name} is not ready after {self.wanted.wait_s:g} s. {why}".strip())
+                room = (
+                    f" It starts with {made.replicas} replicas, as many as serve; where there is no"
+                    " room for so many, use --replicas."
+                    if made.replicas > 1
+                    else ""
+                )
+                why = f"{made.new} is not ready after {self.wanted.wait_s:g} s. {why}".strip()
+                raise Worse(why + room)
             if why and why != told:
-                self.say(f"waiting for {name}: {why}")
+                self.say(f"waiting for {made.new}: {why}")
                 told = why
             self.sleep(_LOOK_S)
 
+    def _reachable(self, made: Progress) -> bool:
+        """Whether it has an address of its own; where it has to get the traffic first, later."""
+        service = self._live.service()
+        return not made.replicas or (
+            traffic.reconciled(service) and traffic.address(service, made) is not None
+        )
+
     def _try(self, made: Progress) -> None:
-        """Have the new revision make golden swaps at its own address."""
-        status = self._service().get("status", {})
-        parts = status.get("traffic", [])
-        urls = [one["url"] for one in parts if one.get("tag") == made.tag and "url" in one]
-        if self.wanted.single_gpu:
-            urls = [status["url"]] if "url" in status else []
-        if not urls:
+        """Have the new revision make golden swaps."""
+        if (url := traffic.address(self._live.service(), made)) is None:
             raise Worse("the new revision has no address")
-        at = swap.address(f"{urls[0].rstrip('/')}/readyz")
+        at = swap.address(f"{url.rstrip('/')}/readyz")
         for number in range(1, self.wanted.swaps + 1):
             try:
                 done = swap.swap(at, self.wanted.timeout_s, self.wanted.headers)
             except (Unreachable, swap.Wrong) as error:
-                raise Worse(f"golden swap {number} at {urls[0]}: {error}") from None
+                raise Worse(f"golden swap {number} at {url}: {error}") from None
             except swap.Busy as error:
                 raise Failure(
-                    f"Golden swap {number} at {urls[0]}: {error}. Run the same command again.",
+                    f"Golden swap {number} at {url}: {error}. Run the same command again.",
                     Exit.AGAIN,
                 ) from None
             if self.wanted.most_s is not None and done.latency_s > self.wanted.most_s:
@@ -222,63 +259,75 @@ class Rollout:
                 )
             self.say(f"golden swap {number}: well, {done.latency_s * 1e3:.0f} ms")
 
-    def _shift(self, made: Progress, new: str) -> None:
+    def _steps(self, made: Progress) -> None:
         """Give the new revision the traffic in steps, while it is as good as the old one."""
-        for step in self.wanted.steps[made.step :]:
-            self._give(made, step)
-            self.say(f"{new} has {step} %")
-            self._watch(made.old, new)
+        for percent in self.wanted.steps[made.step :]:
+            self._give(made, percent)
+            self._watch(made)
             made = made.passed()
 
     def _give(self, made: Progress, percent: int) -> None:
-        self._change(lambda _: traffic.shifted(made, percent))
+        """Give the new revision a part of the traffic, and first the replicas for it."""
+        count = scale.share(made.replicas, percent)
+        self._live.set_floor(made.new, lambda floor: max(floor, count))
+        end = self.clock() + self.wanted.wait_s
+        while (there := scale.replicas(self._revision(made.new))) < count:
+            if self.clock() >= end:
+                raise Worse(
+                    f"{made.new} has {there} of the {count} replicas that {percent} % of the"
+                    f" traffic need after {self.wanted.wait_s:g} s; where there is no room for so"
+                    " many, use --replicas."
+                )
+            self.sleep(_LOOK_S)
+        self._shift(made, percent)
 
-    def _watch(self, old: str, new: str) -> None:
+    def _shift(self, made: Progress, percent: int) -> None:
+        self._live.change(lambda found: traffic.shifted(found, made, percent))
+        self._live.settled(
+            lambda found: traffic.percents(found).get(made.new) == percent, "the traffic"
+        )
+        self.say(f"{made.new} has {percent} %")
+
+    def _watch(self, made: Progress) -> None:
         """See for a while that both are there and the new one is no worse."""
         self.sleep(self.wanted.pause_s)
-        ready, why = self._condition(new)
+        ready, why = traffic.condition(self._revision(made.new))
         if ready == "False":
-            raise Worse(f"{new} is not ready any more: {why}")
+            raise Worse(f"{made.new} is not ready any more: {why}")
         if (prometheus := self.wanted.prometheus) is None:
             return
         before, after = (
             judge.look(prometheus, name, self.wanted.pause_s, self.wanted.matchers)
-            for name in (old, new)
+            for name in (made.old, made.new)
         )
         verdict = judge.judge(before, after, self.wanted.limits)
         if verdict.good is False:
-            raise Worse(f"{new}: {verdict.why}")
-        self.say(f"{new}: {verdict.why}")
+            raise Worse(f"{made.new}: {verdict.why}")
+        self.say(f"{made.new}: {verdict.why}")
 
-    def _condition(self, revision: str) -> tuple[str, str]:
-        """See `traffic.condition`."""
-        try:
-            return traffic.condition(self.cluster.get(Resource.REVISION, revision))
-        except Missing:
-            raise Worse(f"{revision} is gone") from None
-
-    def _service(self) -> dict[str, Any]:
-        try:
-            return self.cluster.get(Resource.SERVICE, self.wanted.service)
-        except Missing:
+    def _end(self, made: Progress) -> None:
+        """Leave all as after any other update, with the floor that there was before."""
+        template = traffic.template(self._live.settled())
+        if made.replicas:
+            own = scale.bounded(max(made.floor, scale.least(template)), template)
+            self._live.set_floor(made.new, lambda floor: made.lasting(floor, own))
+        self._live.change(lambda found: traffic.ended(found, made))
+        if told := complaint(self._moved(made.new)):
             raise Failure(
-                f"There is no Knative Service {self.wanted.service} in the namespace"
-                f" {self.cluster.namespace}: use --service and --namespace.",
-                Exit.CONFIG,
-            ) from None
+                f"{made.new} has all traffic, but somebody has changed the Service meanwhile."
+                f" {told}",
+                Exit.AGAIN,
+            )
+        self.say(f"{made.new} has all traffic")
 
-    def _change(self, patch: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
-        """Patch the Service as it is, and again when somebody else was faster."""
-        for _ in range(_TRIES):
-            service = self._service()
-            if why := held(service):
-                raise Failure(f"{why}; remove it to go on.", Exit.CONFIG)
-            version = service["metadata"]["resourceVersion"]
-            try:
-                self.cluster.patch(
-                    Resource.SERVICE, self.wanted.service, patch(service), version=version
-                )
-            except (Conflict, Missing):
-                continue  # a Service that is gone is told of when it is read again
-            return
-        raise Failure(f"Somebody else keeps changing {self.wanted.service}.", Exit.AGAIN)
+    def _moved(self, name: str) -> dict[str, Any]:
+        """The Service, once a revision really has all traffic."""
+        return self._live.settled(
+            lambda found: traffic.percents(found) == {name: scale.WHOLE}, "the traffic"
+        )
+
+    def _revision(self, name: str) -> dict[str, Any]:
+        try:
+            return self._live.revision(name)
+        except Missing:
+            raise Worse(f"{name} is gone") from None

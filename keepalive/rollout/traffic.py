@@ -8,10 +8,10 @@ from typing import Any
 
 from keepalive.cluster.target import annotations_of
 from keepalive.failure import Exit, Failure
+from keepalive.rollout.scale import INITIAL_SCALE, WHOLE
 
 MARK = "ember.dev/rollout"
-INITIAL_SCALE = "autoscaling.knative.dev/initial-scale"
-WHOLE = 100
+RETRY = "ember.dev/rolled-out-after"
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,16 +23,28 @@ class Progress:
         old: the revision that had the traffic.
         tag: under which the new one has an address of its own.
         step: how many of the steps it has passed.
+        before: the latest revision there was when it began.
+        new: the revision that it has made; empty until Knative has told its name.
+        replicas: how many there were to take over from; 0 to start with none.
+        floor: the `min-scale` that the revision with the traffic has, before and after.
     """
 
     image: str
     old: str
     tag: str
     step: int = 0
+    before: str = ""
+    new: str = ""
+    replicas: int = 1
+    floor: int = 0
 
     def passed(self) -> Progress:
         """One step further."""
         return replace(self, step=self.step + 1)
+
+    def lasting(self, floor: int, own: int) -> int:
+        """The floor to leave behind: its own, unless somebody has raised it further meanwhile."""
+        return floor if floor > self.replicas else own
 
 
 def progress(service: dict[str, Any]) -> Progress | None:
@@ -49,67 +61,122 @@ def progress(service: dict[str, Any]) -> Progress | None:
         ) from None
 
 
-def begun(service: dict[str, Any], made: Progress, *, pod_first: bool = True) -> dict[str, Any]:
+def template(service: dict[str, Any]) -> dict[str, str]:
+    """The annotations that its next revision gets."""
+    return service["spec"]["template"].get("metadata", {}).get("annotations") or {}
+
+
+def image(thing: dict[str, Any]) -> str:
+    """The image of a revision's main container."""
+    return str(thing["spec"]["containers"][0]["image"])
+
+
+def begun(service: dict[str, Any], made: Progress) -> dict[str, Any]:
     """The patch that makes the new revision, and leaves all traffic with the old one.
 
-    Args:
-        service: as it is.
-        made: the rollout.
-        pod_first: whether a replica has to be ready before the revision is; without, and where the
-            cluster allows it, the revision gets the traffic at once and the activator holds it.
+    It is another revision even where the template has the image already: one that was undone.
     """
-    template = service["spec"]["template"]
-    spec = dict(template["spec"])
-    before = spec["containers"][0]["image"]
+    spec = dict(service["spec"]["template"]["spec"])
+    before = image(service["spec"]["template"])
     for kind in ("containers", "initContainers"):
         if kind in spec:
             spec[kind] = [
                 {**one, "image": made.image} if one["image"] == before else one
                 for one in spec[kind]
             ]
-    changed: dict[str, Any] = {"spec": {kind: spec[kind] for kind in spec if "ontainers" in kind}}
-    traffic = split(made, 0)
-    if not pod_first:
-        changed["metadata"] = {"annotations": {INITIAL_SCALE: "0"}}
-        traffic = final()
-    return {
-        "metadata": {"annotations": {MARK: json.dumps(asdict(made))}},
-        "spec": {"template": changed, "traffic": traffic},
+    annotations = {INITIAL_SCALE: str(made.replicas)}
+    if before == made.image:
+        annotations[RETRY] = made.before
+    changed = {
+        "metadata": {"annotations": annotations},
+        "spec": {kind: spec[kind] for kind in spec if "ontainers" in kind},
     }
+    parts = [{"revisionName": made.old, "percent": WHOLE}]
+    if made.replicas:
+        parts.append({"latestRevision": True, "percent": 0, "tag": made.tag})
+    patch = _patch(service, made, parts, made.tag)
+    patch["spec"]["template"] = changed
+    return patch
 
 
-def shifted(made: Progress, percent: int) -> dict[str, Any]:
-    """The patch that gives the new revision a part of the traffic."""
-    return {
-        "metadata": {"annotations": {MARK: json.dumps(asdict(made))}},
-        "spec": {"traffic": split(made, percent)},
-    }
+def marked(made: Progress) -> dict[str, Any]:
+    """The patch that only remembers how far it is."""
+    return {"metadata": {"annotations": {MARK: json.dumps(asdict(made))}}}
 
 
-def ended() -> dict[str, Any]:
-    """The patch after which all is as after any other update."""
-    return {"metadata": {"annotations": {MARK: None}}, "spec": {"traffic": final()}}
-
-
-def undone(made: Progress) -> dict[str, Any]:
-    """The patch that leaves all traffic with the old revision."""
-    return {
-        "metadata": {"annotations": {MARK: None}},
-        "spec": {"traffic": [{"revisionName": made.old, "percent": WHOLE}]},
-    }
-
-
-def split(made: Progress, percent: int) -> list[dict[str, Any]]:
-    """Traffic between the old revision and the latest one."""
-    return [
+def shifted(service: dict[str, Any], made: Progress, percent: int) -> dict[str, Any]:
+    """The patch that gives the new revision a part of the traffic, by its name."""
+    parts = [
         {"revisionName": made.old, "percent": WHOLE - percent},
-        {"latestRevision": True, "percent": percent, "tag": made.tag},
+        {"revisionName": made.new, "percent": percent, "tag": made.tag},
     ]
+    return _patch(service, made, parts, made.tag)
 
 
-def final() -> list[dict[str, Any]]:
-    """Traffic of a Service that nobody rolls out."""
-    return [{"latestRevision": True, "percent": WHOLE}]
+def ended(service: dict[str, Any], made: Progress) -> dict[str, Any]:
+    """The patch after which all is as after any other update.
+
+    Where somebody has changed the template meanwhile, the new revision keeps the traffic by its
+    name, as nobody has proven the latest one.
+    """
+    follows = [{"latestRevision": True, "percent": WHOLE}]
+    named = [{"revisionName": made.new, "percent": WHOLE}]
+    sole_latest = reconciled(service) and latest(service) == made.new
+    return _patch(service, None, follows if sole_latest else named, made.tag)
+
+
+def undone(service: dict[str, Any], made: Progress) -> dict[str, Any]:
+    """The patch that leaves all traffic with the old revision."""
+    return _patch(service, None, [{"revisionName": made.old, "percent": WHOLE}], made.tag)
+
+
+def unpinned(service: dict[str, Any]) -> dict[str, Any]:
+    """The patch after which the latest revision has the traffic again."""
+    return _patch(service, None, [{"latestRevision": True, "percent": WHOLE}], "")
+
+
+def _patch(
+    service: dict[str, Any], made: Progress | None, parts: list[dict[str, Any]], tag: str
+) -> dict[str, Any]:
+    """Other traffic, and how far it is; what others have under tags without traffic stays."""
+    others = [
+        part
+        for part in service["spec"].get("traffic") or []
+        if part.get("tag") not in {None, tag} and not part.get("percent")
+    ]
+    mark = json.dumps(asdict(made)) if made else None
+    return {
+        "metadata": {"annotations": {MARK: mark}},
+        "spec": {"traffic": parts + others},
+    }
+
+
+def latest(service: dict[str, Any]) -> str:
+    """The revision that was made last, ready or not; see `reconciled`."""
+    return str(service.get("status", {}).get("latestCreatedRevisionName", ""))
+
+
+def reconciled(service: dict[str, Any]) -> bool:
+    """Whether the status is that of the last change.
+
+    Until then it names the revisions before. That the generation has been observed is not enough:
+    the Service's controller may have come by before those of its Configuration and its Route, and
+    says so with the reason OutOfDate.
+    """
+    status = service.get("status", {})
+    observed = status.get("observedGeneration", 0) >= service["metadata"].get("generation", 0)
+    reasons = {one.get("reason") for one in status.get("conditions", [])}
+    return observed and "OutOfDate" not in reasons
+
+
+def percents(service: dict[str, Any]) -> dict[str, int]:
+    """How the traffic is split, by revision; those without any are left out."""
+    found: dict[str, int] = {}
+    for part in service.get("status", {}).get("traffic", []):
+        if part.get("percent"):
+            name = str(part.get("revisionName"))
+            found[name] = found.get(name, 0) + part["percent"]
+    return found
 
 
 def sole(service: dict[str, Any]) -> str:
@@ -118,17 +185,26 @@ def sole(service: dict[str, Any]) -> str:
     Raises:
         Failure: there is none.
     """
-    status = service.get("status", {})
-    parts = [one for one in status.get("traffic", []) if one.get("percent")]
-    names = {one.get("revisionName") for one in parts}
-    if len(names) != 1:
-        told = ", ".join(f"{one.get('revisionName')} {one['percent']} %" for one in parts)
+    found = percents(service)
+    if len(found) != 1:
+        told = ", ".join(f"{name} {percent} %" for name, percent in found.items())
         raise Failure(
             f"The traffic is with {told or 'no revision yet'}: give one revision all of it before"
             " a rollout.",
             Exit.CONFIG,
         )
-    return str(names.pop())
+    return next(iter(found))
+
+
+def address(service: dict[str, Any], made: Progress) -> str | None:
+    """Where the new revision, and no other, answers; None while it has no address."""
+    status = service.get("status", {})
+    if not made.replicas:
+        return status.get("url") if percents(service) == {made.new: WHOLE} else None
+    for part in status.get("traffic", []):
+        if part.get("tag") == made.tag and part.get("revisionName") == made.new:
+            return part.get("url")
+    return None
 
 
 def condition(thing: dict[str, Any]) -> tuple[str, str]:

@@ -70,7 +70,7 @@ class Knative:
         self.rolled: list[str] = []
         self.moved: list[tuple[str, int]] = []
         self.starting = False
-        self.late = 0
+        self.late = 2
         self.demand = 0
         self.zero_initial_scale = False
         self._prompt = True
