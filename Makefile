@@ -32,7 +32,7 @@ $(VENV)/.dev: locks/dev.txt $(VENV)/.run
 	@$(PIP) install --require-hashes --no-deps -r locks/dev.txt
 	@touch $@
 
-install: $(VENV)/.run ## everything that serving needs, into .venv
+install: $(VENV)/.run ## everything that serving and deploying need, into .venv
 
 services: ## programs that tests drive: installs them as root on Debian, else names them
 	@sh tests/services.sh
@@ -123,7 +123,10 @@ NAMESPACE ?= ember
 KUBECTL ?= kubectl
 WAIT ?= 21m
 PING ?= --swap --wait=120 --timeout=45
+# Empty, manifests are applied as they are, and neither PING nor this needs Python.
+CARRY ?= --kubectl='$(KUBECTL)' --namespace=$(NAMESPACE)
 DEPLOY := build/deploy
+UNPINNED := {"spec": {"traffic": [{"latestRevision": true, "percent": 100}]}}
 SERVICE := services.serving.knative.dev/ember
 
 # What is applied: the overlay in NAMESPACE, with IMAGE and KEEPALIVE_IMAGE where they are given.
@@ -174,13 +177,30 @@ render: $(DEPLOY) ## print what `make deploy OVERLAY=dev IMAGE=… KEEPALIVE_IMA
 		{ echo "$$told" >&2; exit 1; },echo "It is not looked at by ember doctor: make install" >&2)
 	@$(KUBECTL) kustomize $(DEPLOY)
 
-diff: $(DEPLOY) ## what `make deploy` would change in the cluster
-	@$(KUBECTL) diff -k $(DEPLOY) || test $$? = 1
+# As many replicas as serve now, for the template; an end where a pin keeps it from all traffic.
+PREFLIGHT = $(if $(CARRY),$(BIN)/ember preflight $(DEPLOY) $(CARRY) $(if $(UNPIN),--unpin) \
+	$(if $(REPLICAS),--replicas=$(REPLICAS)),true) >> $(DEPLOY)/kustomization.yaml
 
-deploy: $(DEPLOY) $(if $(PING),$(VENV)/.run) ## apply an overlay, wait until it is ready, and ask it for a tiny swap (or PING=)
+# A dry run has the cluster try the pod, which it refuses while there is no account for it.
+diff: $(DEPLOY) $(if $(CARRY),$(VENV)/.run) ## what `make deploy` would change in the cluster
+	@there=$$($(KUBECTL) get -n $(NAMESPACE) $(SERVICE) serviceaccount/ember --ignore-not-found -o name) || exit 1; \
+	if [ -z "$$there" ]; then \
+		echo "Nothing of it is in the namespace $(NAMESPACE) yet; all of this is new:" && \
+		$(KUBECTL) kustomize $(DEPLOY) | sed 's/^/+ /'; \
+	else \
+		$(PREFLIGHT) || echo "make deploy would end with this." >&2; \
+		$(KUBECTL) diff -k $(DEPLOY) || test $$? = 1 || \
+			{ echo "If it says 'serviceaccount … not found': make deploy makes it before the Service." >&2; exit 1; }; \
+	fi
+
+deploy: $(DEPLOY) $(if $(PING)$(CARRY),$(VENV)/.run) ## apply an overlay, wait until it is ready, and ask it for a tiny swap (or PING=)
+	@$(PREFLIGHT)
 	@$(KUBECTL) apply -k $(DEPLOY) || \
 		{ echo "If it says 'must not set the field(s)': make platform OVERLAY=$(OVERLAY), once for each cluster" >&2; exit 1; }
 	@$(KUBECTL) wait -n $(NAMESPACE) --for=condition=Ready --timeout=$(WAIT) $(SERVICE)
+	@$(if $(UNPIN),$(KUBECTL) patch -n $(NAMESPACE) $(SERVICE) --type=merge \
+		-p '$(UNPINNED)' && \
+		$(KUBECTL) wait -n $(NAMESPACE) --for=condition=Ready --timeout=$(WAIT) $(SERVICE),true)
 	@url=$$($(KUBECTL) get -n $(NAMESPACE) $(SERVICE) -o jsonpath='{.status.url}') && echo "$$url" && \
 		$(if $(PING),$(BIN)/ember ping "$$url" $(PING),true)
 
@@ -247,8 +267,8 @@ UV_LOCK = uv pip compile --quiet --upgrade --universal --python-version 3.11 --g
 UV_COMPILE = $(UV_LOCK) pyproject.toml
 
 lock: ## refresh locks/ (needs uv)
-	$(UV_COMPILE) --extra cli --extra heic --group build -o locks/run.txt
-	$(UV_COMPILE) --extra cli --extra heic --group build --group dev --no-emit-package opencv-python \
+	$(UV_COMPILE) --extra cli --extra heic --extra k8s --group build -o locks/run.txt
+	$(UV_COMPILE) --extra cli --extra heic --extra k8s --group build --group dev --no-emit-package opencv-python \
 		-c locks/run.txt -o locks/dev.txt
 	$(UV_COMPILE) --extra auth --extra cli --extra gcs --extra otel --extra redis -c locks/dev.txt \
 		$(patsubst %,--no-emit-package %,onnxruntime flatbuffers markdown-it-py mdurl pyasn1 pyasn1-modules pygments) \

@@ -23,6 +23,10 @@ COMMANDS = {
     "config": ("function.cli.config:config", "Show the settings and where each came from."),
     "ping": ("keepalive.pinger.command:ping", "Ask a server whether it is ready, and swaps."),
     "rollout": ("keepalive.rollout.command:rollout", "Give a new image the traffic, step by step."),
+    "preflight": (
+        "keepalive.rollout.preflight_command:preflight",
+        "Say what a deployment has to know of the cluster first.",
+    ),
     "doctor": ("keepalive.doctor.command:doctor", "Say what Knative would refuse of manifests."),
     "prescale": (
         "keepalive.prescaler.command:prescale",

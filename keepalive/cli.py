@@ -14,6 +14,7 @@ from keepalive.pinger.command import ping
 from keepalive.plan.command import plan
 from keepalive.prescaler.command import prescale
 from keepalive.rollout.command import rollout
+from keepalive.rollout.preflight_command import preflight
 from keepalive.simulation.command import simulate
 
 
@@ -31,6 +32,6 @@ class Told(click.Group):
 
 commands = Told(
     "keepalive",
-    commands=[ping, prescale, forecast, kpa, simulate, plan, rollout, doctor],
+    commands=[ping, prescale, forecast, kpa, simulate, plan, rollout, preflight, doctor],
     help="What keeps replicas warm.",
 )

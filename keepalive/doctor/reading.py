@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
+from keepalive.cluster.kubectl import ran
 from keepalive.doctor.config import NAMES, NAMESPACE
 from keepalive.failure import Exit, Failure
 
 KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml", "Kustomization")
-_PATIENCE_S = 60
 
 
 class Unreadable(Failure):
@@ -89,17 +88,8 @@ def _listed(found: Any) -> list[Any]:
     return items if isinstance(items, list) else [items]
 
 
-def _ran(*words: str) -> str:
+def _ran(kubectl: str, *words: str) -> str:
     try:
-        done = subprocess.run(  # noqa: S603 - the operator's own kubectl
-            words, capture_output=True, text=True, timeout=_PATIENCE_S, check=False
-        )
-    except FileNotFoundError:
-        raise Unreadable(f"there is no {words[0]}; install it, or name files instead") from None
-    except OSError as error:
-        raise Unreadable(f"{words[0]} cannot be run: {error.strerror}") from None
-    except subprocess.TimeoutExpired:
-        raise Unreadable(f"{words[0]} did not answer within {_PATIENCE_S} s") from None
-    if done.returncode:
-        raise Unreadable(f"{' '.join(words[:3])}: {done.stderr.strip() or 'failed'}")
-    return done.stdout
+        return ran(kubectl, *words)
+    except Failure as failure:
+        raise Unreadable(str(failure)) from None

@@ -198,13 +198,14 @@ def sole(service: dict[str, Any]) -> str:
 
 def address(service: dict[str, Any], made: Progress) -> str | None:
     """Where the new revision, and no other, answers; None while it has no address."""
-    status = service.get("status", {})
+    status: dict[str, Any] = service.get("status", {})
     if not made.replicas:
-        return status.get("url") if percents(service) == {made.new: WHOLE} else None
-    for part in status.get("traffic", []):
-        if part.get("tag") == made.tag and part.get("revisionName") == made.new:
-            return part.get("url")
-    return None
+        found = [status] if percents(service) == {made.new: WHOLE} else []
+    else:
+        asked = (made.tag, made.new)
+        parts = status.get("traffic", [])
+        found = [part for part in parts if (part.get("tag"), part.get("revisionName")) == asked]
+    return next((str(one["url"]) for one in found if "url" in one), None)
 
 
 def condition(thing: dict[str, Any]) -> tuple[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 
 import pytest
@@ -88,21 +89,20 @@ class TestDeploy:
         assert done.returncode == 0, done.stderr
         assert done.stdout.splitlines()[-1] == "http://ember.ember.example.com"
         kinds = {one["kind"] for one in cluster.objects.values()}
-        assert kinds == {"Namespace", "ServiceAccount", "ConfigMap", "Service", "CronJob"}
-        path = "/apis/serving.knative.dev/v1/namespaces/ember/services/ember"
-        assert images(yaml.safe_dump(cluster.objects[path])) == {DIGEST}
+        assert kinds == {"Namespace", "ServiceAccount", "ConfigMap", "CronJob"}
+        assert images(yaml.safe_dump(cluster.service()["spec"])) == {DIGEST}
 
     def test_what_is_deployed_is_asked_for_a_swap(self, cluster):
         make("platform")
         with serving() as server:
-            cluster.address = server.url
+            cluster.knative.address = server.url
             done = make("deploy", "PING=--swap --timeout=45")
         assert done.returncode == 0, done.stderr
         assert "swapped" in done.stdout.splitlines()[-1]
 
     def test_a_swap_that_nobody_answers_is_a_deployment_that_failed(self, cluster):
         make("platform")
-        cluster.address = "http://127.0.0.1:9"
+        cluster.knative.address = "http://127.0.0.1:9"
         done = make("deploy", "PING=--swap --timeout=1")
         assert done.returncode == 2
         assert "http://127.0.0.1:9" in done.stderr
@@ -112,6 +112,7 @@ class TestDeploy:
         make("deploy")
         done = make("undeploy")
         assert done.returncode == 0, done.stderr
+        assert cluster.get("/apis/serving.knative.dev/v1/namespaces/ember/services/ember") is None
         kinds = [one["kind"] for one in cluster.objects.values()]
         assert sorted(kinds) == ["ConfigMap", "Namespace"]  # Knative's own, and where it was
         assert make("undeploy").returncode == 0
@@ -122,13 +123,13 @@ class TestDeploy:
         calls = list(cluster.calls)
         again = make("deploy")
         assert again.returncode == 0, again.stderr
-        assert (cluster.calls, cluster.revisions) == (calls, 1)
+        assert (cluster.calls, len(cluster.revisions)) == (calls, 1)
 
     def test_another_image_is_a_new_revision(self, cluster):
         make("platform")
         make("deploy")
         assert make("deploy", f"IMAGE={DIGEST}").returncode == 0
-        assert cluster.revisions == 2
+        assert len(cluster.revisions) == 2
 
     def test_without_the_flag_it_says_what_to_do(self, cluster):
         done = make("deploy")
@@ -144,6 +145,26 @@ class TestDeploy:
             "kubernetes.podspec-init-containers",
         }
 
+    def test_diff_before_the_first_deploy_shows_that_all_of_it_is_new(self, cluster, needs):
+        needs("diff")
+        make("platform")
+        calls = list(cluster.calls)
+        done = make("diff", f"IMAGE={DIGEST}")
+        assert done.returncode == 0, done.stderr
+        assert "all of this is new" in done.stdout
+        assert f"+         image: {DIGEST}" in done.stdout
+        assert cluster.calls == calls
+
+    def test_diff_without_the_account_alone_says_what_makes_it(self, cluster, needs):
+        needs("diff")
+        make("platform")
+        make("deploy")
+        cluster.delete("/api/v1/namespaces/ember/serviceaccounts/ember")
+        done = make("diff", f"IMAGE={DIGEST}")
+        assert done.returncode == 2
+        assert 'serviceaccount "ember" not found' in done.stderr
+        assert "make deploy makes it before the Service" in done.stderr
+
     def test_diff_shows_what_would_change_and_changes_nothing(self, cluster, needs):
         needs("diff")
         make("platform")
@@ -155,3 +176,102 @@ class TestDeploy:
         assert other.returncode == 0, other.stderr
         assert f"+        image: {DIGEST}" in other.stdout
         assert cluster.calls == calls
+
+
+def annotated(**scaling):
+    found = {f"autoscaling.knative.dev/{k.replace('_', '-')}": v for k, v in scaling.items()}
+    return {"metadata": {"annotations": found}}
+
+
+def traffic(cluster):
+    return {one["revisionName"]: one["percent"] for one in cluster.service()["status"]["traffic"]}
+
+
+PINNED = {"spec": {"traffic": [{"revisionName": "ember-00001", "percent": 100}]}}
+
+
+@pytest.mark.slow
+class TestWhatServesNow:
+    @pytest.fixture(autouse=True)
+    def deployed(self, cluster):
+        make("platform")
+        make("deploy")
+
+    def initial(self, cluster):
+        last = cluster.revisions[-1]
+        return last["metadata"]["annotations"]["autoscaling.knative.dev/initial-scale"]
+
+    def test_the_new_revision_starts_with_as_many_replicas(self, cluster):
+        cluster.patch("revisions", "ember-00001", annotated(min_scale="2"))
+        done = make("deploy", f"IMAGE={DIGEST}")
+        assert done.returncode == 0, done.stderr
+        assert "starts with 2 replicas" in done.stderr
+        assert self.initial(cluster) == "2"
+        assert cluster.revisions[-1]["status"]["actualReplicas"] == 2
+        assert traffic(cluster) == {"ember-00002": 100}
+
+    def test_applied_again_it_makes_no_other_revision_for_that(self, cluster):
+        cluster.patch("revisions", "ember-00001", annotated(min_scale="2"))
+        words = ("deploy", f"IMAGE={DIGEST}")
+        make(*words)
+        cluster.patch("revisions", "ember-00002", annotated(min_scale="1"))
+        again = make(*words)
+        assert again.returncode == 0, again.stderr
+        assert len(cluster.revisions) == 2
+
+    def test_it_can_be_told_how_many_or_to_leave_that(self, cluster):
+        make("deploy", f"IMAGE={DIGEST}", "REPLICAS=2")
+        assert self.initial(cluster) == "2"
+        make("deploy", "IMAGE=registry.example/other:1", "CARRY=")
+        assert self.initial(cluster) == "1"
+
+    def test_a_pin_is_told_and_nothing_is_applied(self, cluster):
+        cluster.patch("services", "ember", PINNED)
+        calls = list(cluster.calls)
+        done = make("deploy", f"IMAGE={DIGEST}")
+        assert done.returncode == 2
+        assert "traffic of ember is pinned to ember-00001" in done.stderr
+        assert "make deploy UNPIN=1" in done.stderr
+        assert cluster.calls == calls
+
+    def test_told_to_it_unpins_when_the_new_revision_is_ready(self, cluster):
+        cluster.patch("services", "ember", PINNED)
+        done = make("deploy", f"IMAGE={DIGEST}", "UNPIN=1")
+        assert done.returncode == 0, done.stderr
+        assert traffic(cluster) == {"ember-00002": 100}
+        assert cluster.service()["spec"]["traffic"] == [{"latestRevision": True, "percent": 100}]
+
+    def test_what_has_no_traffic_gets_none_without_being_proven(self, cluster):
+        cluster.patch("services", "ember", PINNED)
+        make("deploy", f"IMAGE={DIGEST}", "CARRY=")
+        assert traffic(cluster) == {"ember-00001": 100}
+        done = make("deploy", f"IMAGE={DIGEST}", "UNPIN=1")
+        assert done.returncode == 2
+        assert f"ember rollout --image {DIGEST}" in done.stderr
+        assert traffic(cluster) == {"ember-00001": 100}
+
+    def test_a_rollout_that_is_under_way_comes_first(self, cluster):
+        mark = '{"image": "x:2", "old": "ember-00001", "tag": "next"}'
+        annotations = {"ember.dev/rollout": mark}
+        cluster.patch("services", "ember", {"metadata": {"annotations": annotations}})
+        done = make("deploy", f"IMAGE={DIGEST}")
+        assert done.returncode == 2
+        assert "A rollout of x:2 is under way" in done.stderr
+
+    def test_diff_shows_them(self, cluster, needs):
+        needs("diff")
+        cluster.patch("revisions", "ember-00001", annotated(min_scale="2"))
+        done = make("diff", f"IMAGE={DIGEST}")
+        assert done.returncode == 0, done.stderr
+        assert re.search(r"\+ +autoscaling.knative.dev/initial-scale: \"2\"", done.stdout)
+
+    def test_an_api_server_that_is_not_there_is_one_line(self, tmp_path):
+        nowhere = tmp_path / "nowhere"
+        config = yaml.safe_load((tmp_path / "config").read_text())
+        config["clusters"][0]["cluster"]["server"] = "http://127.0.0.1:9"
+        nowhere.write_text(yaml.safe_dump(config))
+        done = make("deploy", KUBECONFIG=str(nowhere))
+        assert done.returncode == 2
+        first = done.stderr.splitlines()[0]
+        assert first.startswith("Error: ")
+        assert "127.0.0.1:9" in first

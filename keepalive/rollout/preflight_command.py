@@ -1,0 +1,43 @@
+"""`ember preflight`."""
+
+from __future__ import annotations
+
+import click
+
+from keepalive.rollout.preflight import Asked, look, patch
+
+
+@click.command()
+@click.argument("folder", type=click.Path(exists=True, file_okay=False))
+@click.option("--service", default="ember", show_default=True, help="The Knative Service.")
+@click.option("--namespace", "-n", default="ember", show_default=True, help="Its namespace.")
+@click.option("--kubectl", default="kubectl", show_default=True, help="Which kubectl to run.")
+@click.option("--unpin", is_flag=True, help="Go on although the traffic is pinned.")
+@click.option(
+    "--replicas",
+    type=click.IntRange(1),
+    help="Replicas that a new revision starts with; by default as many as serve now.",
+)
+def preflight(
+    folder: str,
+    *,
+    service: str,
+    namespace: str,
+    kubectl: str,
+    unpin: bool,
+    replicas: int | None,
+) -> None:
+    """Before the kustomization in FOLDER is applied: what it does not say and the cluster knows.
+
+    Writes an item for its `patches`, so that a new revision starts with as many replicas as serve
+    now, and nothing where that is so already. `make deploy` asks it; it only reads.
+
+    Exit codes: 0 go on, 69 the cluster does not answer, 78 the traffic is pinned, or a rollout is
+    under way.
+    """
+    asked = Asked(service, namespace, folder, kubectl, unpin, replicas)
+    found = look(asked)
+    if found.told:
+        click.echo(found.told, err=True)
+    if found.initial_scale is not None:
+        click.echo(patch(service, found.initial_scale))
