@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 from function.images import signature
+from function.images.frames import frames
 
 HEAD = 4096
 """How many bytes of a file suffice to tell a video."""
@@ -67,45 +68,11 @@ def animation(data: bytes | bytearray) -> Kind | None:
     Args:
         data: the whole file.
     """
-    if data.startswith(b"RIFF") and data[8:16] == b"WEBPVP8X":
-        return Kind.WEBP if frames(data, 2) == 2 else None
-    return Kind.GIF if data.startswith((b"GIF87a", b"GIF89a")) and frames(data, 2) == 2 else None
-
-
-def frames(data: bytes | bytearray, most: int = 1_000_000) -> int:
-    """How many images a GIF or a WebP has, found without decoding; it stops counting at `most`."""
-    count, at = 0, 12
-    if data.startswith(b"RIFF"):
-        while at + 8 <= len(data) and count < most:
-            count += data[at : at + 4] == b"ANMF"
-            size = int.from_bytes(data[at + 4 : at + 8], "little")
-            at += 8 + size + size % 2
-        return count
-    at = 13 + _table(data, 10)
-    while at < len(data) and count < most:
-        if data[at] == 0x21:  # an extension: its label, then parts
-            at = _parts_end(data, at + 2)
-        elif data[at] == 0x2C:
-            count += 1
-            at = _parts_end(data, at + 11 + _table(data, at + 9))
-        else:
-            break
-    return count
+    if frames(data, 2).count < 2:
+        return None
+    return Kind.WEBP if data.startswith(b"RIFF") else Kind.GIF
 
 
 def clip(data: bytes | bytearray) -> Kind | None:
     """The kind of a clip, be it a video or an animation, from the whole file."""
     return video(data[:HEAD]) or animation(data)
-
-
-def _table(data: bytes | bytearray, at: int) -> int:
-    """Bytes of the table of colours that the flags at this place announce."""
-    flags = data[at] if at < len(data) else 0
-    return 3 << (flags & 7) + 1 if flags & 0x80 else 0
-
-
-def _parts_end(data: bytes | bytearray, at: int) -> int:
-    """Where a row of parts, each with its length before it, ends."""
-    while at < len(data) and data[at]:
-        at += data[at] + 1
-    return at + 1

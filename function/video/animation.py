@@ -10,14 +10,16 @@ import numpy as np
 from PIL import Image
 
 import function.images.decode  # noqa: F401 (makes Pillow's settings, which are the process's)
-from function.images import size
+from function.images.frames import frames
+from function.images.gif_file import GifFile, Indexed
 from function.images.kinds import Kind
 from function.images.picture import Picture
+from function.images.webp_file import WebpFile
 from function.orders import ClipResult
 from function.problems import Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 MOST_PIXELS = 100_000_000
-"""Of all frames of an animation together, as all of them are in memory when it is written."""
+"""Of all frames of an animation together: more takes longer than anybody waits for."""
 _CLEAR = 255
 """The place of the transparent colour in a palette."""
 _WEBP_QUALITY = 90
@@ -42,21 +44,22 @@ class Frame:
     Args:
         image: it, as RGBA.
         at: when it is shown, in seconds.
+        duration: how long, in milliseconds.
 
     Attributes:
         picture: it.
-        at: as given.
+        at, duration: as given.
         pixels: uint8 [H, W, 3] RGB, as it is going to be written.
         changed: where that is not as before.
     """
 
-    def __init__(self, image: Image.Image, at: float) -> None:
+    def __init__(self, image: Image.Image, at: float, duration: int) -> None:
         every = np.asarray(image)
         alpha = every[..., 3]
         self.picture = Picture(
             np.ascontiguousarray(every[..., :3]), None if alpha.min() == 255 else alpha.copy()
         )
-        self.at = at
+        self.at, self.duration = at, duration
         self.pixels = self.picture.pixels
         self.changed: Sequence[Box] = ()
 
@@ -75,6 +78,7 @@ class Animation:
 
     Attributes:
         count: of frames.
+        size: (width, height) in pixels.
         durations: of each frame that has been read, in milliseconds.
 
     Raises:
@@ -82,37 +86,35 @@ class Animation:
     """
 
     def __init__(self, data: bytes, kind: Kind, limits: Limits) -> None:
-        limits.check(size=len(data), pixels=size.pixels(data) or 0)
-        self._limits = limits
+        found = frames(data)
+        limits.check(size=len(data), pixels=found.pixels, frames=found.count)
+        if found.total > MOST_PIXELS:
+            raise Problem(
+                "clip_too_long",
+                f"The target has {found.total} pixels in all of its frames; the limit is"
+                f" {MOST_PIXELS}.",
+                image="target",
+                limit=MOST_PIXELS,
+                value=found.total,
+            )
+        self._limits, self._canvas, self.size = limits, found.canvas, found.size
         self.durations: list[int] = []
         try:
             self._image = Image.open(io.BytesIO(data), formats=(kind.name,))
-            width, height = self._image.size
-            limits.check(pixels=width * height)
-            self.count = int(getattr(self._image, "n_frames", 1))
-        except Problem:
-            raise
+            self._check_canvas()
+            there = found.count if kind is Kind.GIF else int(getattr(self._image, "n_frames", 1))
         except Exception:  # as in `images.decode`: whatever fails here is the file's fault
             raise _broken() from None
-        limits.check(frames=self.count)
-        if (every := self.count * width * height) > MOST_PIXELS:
-            raise Problem(
-                "clip_too_long",
-                f"The target has {every} pixels in all of its frames; the limit is {MOST_PIXELS}.",
-                image="target",
-                limit=MOST_PIXELS,
-                value=every,
-            )
+        self.count = min(there, found.count)
 
-    @property
-    def size(self) -> tuple[int, int]:
-        """(width, height) in pixels."""
-        return self._image.size
+    def _check_canvas(self) -> None:
+        """See that the decoder makes no larger canvas than was counted, before it makes one.
 
-    @property
-    def pixels(self) -> int:
-        """Of all frames together."""
-        return self.count * self.size[0] * self.size[1]
+        Raises:
+            ValueError: it would.
+        """
+        if any(side > most for side, most in zip(self._image.size, self._canvas, strict=True)):
+            raise ValueError("the canvas is larger than what was counted")
 
     @property
     def seconds(self) -> float:
@@ -135,12 +137,15 @@ class Animation:
             return None
         try:
             self._image.seek(len(self.durations))
+            self._check_canvas()
             image = self._image.convert("RGBA")
             duration = int(self._image.info.get("duration", 0))
         except Exception:  # as above
             log.debug("the animation cannot be decoded", exc_info=True)
             raise _broken() from None
-        frame = Frame(image, self.seconds)
+        if image.size != self.size:
+            image = image.crop((0, 0, *self.size))
+        frame = Frame(image, self.seconds, duration)
         self.durations.append(duration)
         self._limits.check(seconds=self.seconds)
         return frame
@@ -178,16 +183,12 @@ async def swap_animation(
     film = await run(Animation, data, kind, limits)
     first = await run(Animation, data, kind, limits)
     cast = await studio.cast(selection, like, first.look)
-    frames: list[Image.Image] = []
-
-    def take(frame: Frame) -> None:
-        frames.append(_indexed(frame) if becomes is Kind.GIF else _whole(frame))
-
+    take, finish = _writer(film, becomes, quality)
     rate = 10.0  # frames last as long as they like; so often faces are looked for at the least
     await studio.shoot(studio.tracker(cast, rate), film.look, take, 0, film.count)
     if not studio.swapped:
         raise studio.nobody(selection)
-    image = await run(_saved, frames, film, becomes, quality)
+    image = await run(finish)
     cautions: tuple[Caution, ...] = tuple(sorted(studio.cautions))
     return image, ClipResult(
         media_type=str(becomes),
@@ -201,26 +202,16 @@ async def swap_animation(
     )
 
 
-def _saved(frames: list[Image.Image], film: Animation, becomes: Kind, quality: int | None) -> bytes:
-    options: dict[str, object] = {}
-    if becomes is Kind.WEBP:
-        options |= {"quality": quality or _WEBP_QUALITY, "method": 1}
-        options["loop"] = film.loop if film.loop is not None else 1
-    else:
-        clear = any("transparency" in frame.info for frame in frames)
-        options |= {"disposal": 2 if clear else 1, "optimize": False}
-        if film.loop is not None:
-            options["loop"] = film.loop
-    out = io.BytesIO()
-    frames[0].save(
-        out,
-        becomes.name,
-        save_all=True,
-        append_images=frames[1:],
-        duration=film.durations,
-        **options,
-    )
-    return out.getvalue()
+def _writer(
+    film: Animation, becomes: Kind, quality: int | None
+) -> tuple[Callable[[Frame], None], Callable[[], bytes]]:
+    """Two functions: one adds a frame to the result, the other gives the whole file."""
+    if becomes is Kind.GIF:
+        gif = GifFile(film.size, film.loop)
+        return lambda frame: gif.add(_indexed(frame), frame.duration), gif.finish
+    loop = 1 if film.loop is None else film.loop
+    webp = WebpFile(film.size, loop, quality or _WEBP_QUALITY)
+    return lambda frame: webp.add(_whole(frame), frame.duration), webp.finish
 
 
 def _whole(frame: Frame) -> Image.Image:
@@ -231,7 +222,7 @@ def _whole(frame: Frame) -> Image.Image:
     return image
 
 
-def _indexed(frame: Frame) -> Image.Image:
+def _indexed(frame: Frame) -> Indexed:
     """A frame in at most 256 colours, for GIF: outside of the faces exactly those that it had.
 
     The faces get the nearest of these, dithered, and as many new ones as there is room for.
@@ -259,11 +250,9 @@ def _indexed(frame: Frame) -> Image.Image:
                 indices[rows, columns] = np.where(same.all(-1), keep, near)
     if alpha is not None:
         indices[alpha < 128] = _CLEAR
-    image = Image.fromarray(indices, "P")
-    image.putpalette(table + [0] * (768 - len(table)))
-    if clear:
-        image.info["transparency"] = _CLEAR
-    return image
+    colours = np.zeros((256, 3), np.uint8)
+    colours[: len(table) // 3] = np.reshape(table, (-1, 3))
+    return Indexed(indices, colours, _CLEAR if clear else None)
 
 
 def _colours(pixels: NDArray[np.uint8]) -> tuple[NDArray[np.uint8], NDArray[np.intp]]:

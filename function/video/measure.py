@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from function.images import kinds, size
+from function.images.frames import frames
 from function.problems import Problem
 from function.video.decoder import decoder
 
@@ -20,7 +21,7 @@ def pixels(data: bytes, kind: Kind | None) -> int | None:
     if kind is None:
         return size.pixels(data)
     if kind.still:
-        return (size.pixels(data) or 0) * kinds.frames(data)
+        return frames(data).total
     try:
         with decoder():
             from function.video.reader import pixels

@@ -246,3 +246,32 @@ def ink_profile() -> bytes:
     matrix = s15(1, 0, 0, 0, 1, 0, 0, 0, 1)
     lut = b"mft1\0\0\0\0" + bytes([4, 3, 2, 0]) + matrix + identity * 4 + corners + identity * 3
     return profile(b"prtr", b"CMYK", b"Lab ", {b"wtpt": white, b"A2B0": lut, b"A2B1": lut})
+
+
+def gif_of(
+    images: Sequence[Image.Image],
+    *,
+    times: Sequence[int] = (),
+    between: Mapping[int, bytes] | None = None,
+    places: Mapping[int, tuple[int, int]] | None = None,
+) -> bytes:
+    """A GIF with one frame for each image, the first of which sets the screen.
+
+    Args:
+        images: what is shown.
+        times: of each, in hundredths of a second.
+        between: bytes that stand before a frame, by its number.
+        places: (left, top) of frames that do not begin at the corner.
+    """
+    out = b"GIF89a" + struct.pack("<HHBBB", *images[0].size, 0x70, 0, 0)
+    for number, image in enumerate(images):
+        file = save(image.quantize(64), "GIF", optimize=False, interlace=0)
+        colours = file[10] & 7
+        end = 13 + (3 << colours + 1)
+        pixels = file[file.index(b",", end) + 10 : -1]
+        out += (between or {}).get(number, b"")
+        out += struct.pack("<4sHBB", b"!\xf9\4\4", times[number] if times else 4, 0, 0)
+        place = (places or {}).get(number, (0, 0))
+        out += struct.pack("<BHHHHB", 0x2C, *place, *image.size, 0x80 | colours)
+        out += file[13:end] + pixels
+    return out + b";"

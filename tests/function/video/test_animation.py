@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 
 import numpy as np
 import pytest
 from PIL import Image
 
+from function.images.frames import Frames
 from function.images.kinds import Kind
 from function.orders import SwapOrder, Upload
 from function.problems import Problem
 from function.trace import Trace
+from function.video import animation as animations
+from function.video.animation import Animation
+from function.video.limits import Limits
+from tests.function.images.make import gif_of
 from tests.function.video.conftest import HOPPER
 from tests.function.video.films import animation, scene
 
@@ -140,3 +146,92 @@ def test_one_face_of_an_animation(frames, folder, swap_bytes):
     old, *_ = shown(data)
     new, *_ = shown(swap_bytes(data, faces=Selection.parse("largest")).image)
     assert not (old[0] != new[0])[:, :200].any()
+
+
+def looks(data, kind=Kind.GIF, limits=None):
+    """Each frame of an animation as it is read."""
+    film, found = Animation(data, kind, limits or Limits()), []
+    while (frame := film.look()) is not None:
+        found.append(frame.picture)
+    return found
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_a_frame_far_outside_of_the_screen_is_refused_before_anything_is_decoded(number):
+    small = [Image.new("RGB", (30, 20), "red")] * 3
+    with pytest.raises(Problem) as raised:
+        Animation(gif_of(small, places={number: (12_000, 12_000)}), Kind.GIF, Limits())
+    assert raised.value.code == "too_many_pixels"
+
+
+def test_frames_that_reach_a_little_over_the_screen_are_shown_as_far_as_it_goes():
+    large = [Image.new("RGB", (30, 20), colour) for colour in ("red", "lime", "blue")]
+    found = looks(gif_of(large, places={1: (20, 5), 2: (100, 100)}))
+    assert [each.size for each in found] == [(30, 20)] * 3
+    assert found[0].pixels[10, 10].tolist() == found[1].pixels[10, 10].tolist() == [255, 0, 0]
+    assert found[1].pixels[10, 25].tolist() == found[2].pixels[10, 25].tolist() == [0, 255, 0]
+
+
+def test_all_frames_together_count_with_the_canvas_that_the_decoder_needs():
+    small = [Image.new("RGB", (30, 20), "red")] * 40
+    with pytest.raises(Problem) as raised:
+        Animation(gif_of(small, places={30: (2000, 1500)}), Kind.GIF, Limits())
+    assert raised.value.code == "clip_too_long"
+    assert raised.value.extra["value"] == 40 * 2030 * 1520
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_a_canvas_that_grows_beyond_what_was_counted_is_not_decoded(number, monkeypatch):
+    """As if who counts and who decodes did not read the same."""
+    monkeypatch.setattr(animations, "frames", lambda data: Frames(2, (30, 20), (30, 20)))
+    data = gif_of([Image.new("RGB", (30, 20), "red")] * 2, places={number: (3000, 3000)})
+    with pytest.raises(Problem) as raised:
+        looks(data)
+    assert raised.value.code == "bad_clip"
+
+
+@pytest.mark.parametrize("name", ["equal.gif", "equal.webp"])
+def test_frames_that_are_equal_all_stay_with_their_times(frames, name, folder, swap_bytes):
+    """A face, a title for a while, the face again."""
+    title = np.full_like(frames[0], 60)
+    views = [Image.fromarray(each) for each in (frames[0], title, title, title, frames[1])]
+    times = [100, 200, 300, 400, 500]
+    if name.endswith("gif"):
+        data = gif_of(views, times=[time // 10 for time in times])
+    else:
+        file = animations.WebpFile(views[0].size, 0, 95)
+        for view, time in zip(views, times, strict=True):
+            file.add(view, time)
+        data = file.finish()
+    assert shown(data)[1] == times
+    assert shown(swap_bytes(data).image)[1] == times
+
+
+def test_an_animation_that_nobody_waits_for_any_more_is_not_decoded_further(
+    frames, folder, swap, monkeypatch
+):
+    looked, look = [], Animation.look
+
+    def counted(film):
+        looked.append(film)
+        return look(film)
+
+    monkeypatch.setattr(Animation, "look", counted)
+    data = animation(folder / "gone.gif", list(scene(40, (192, 108))), duration=40).read_bytes()
+
+    async def leave():
+        order = SwapOrder((HOPPER,), Upload(data, "target"))
+        task = asyncio.create_task(swap.service.swap(order, Trace()))
+        while len(looked) < 3:
+            await asyncio.sleep(0.01)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        assert task.cancelled()
+        while swap.service.busy:
+            await asyncio.sleep(0.01)
+        before = len(looked)
+        for _ in range(20):
+            await asyncio.sleep(0.01)
+        assert len(looked) == before < 40
+
+    swap.run(leave())

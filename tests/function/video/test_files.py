@@ -14,6 +14,7 @@ import pytest
 from PIL import Image
 
 from function.images import kinds
+from function.images.frames import frames
 from function.images.kinds import Kind
 from function.problems import Problem
 from function.video.animation import Animation
@@ -100,13 +101,13 @@ def test_photos_are_no_clips(folder):
 
 def test_the_walk_over_a_gif_ends_whatever_its_bytes_are(gif):
     data, odd = gif.read_bytes(), random.Random(3)
-    assert kinds.frames(data) == 4
+    assert frames(data).count == 4
     for _ in range(300):
         bent = bytearray(data[: odd.randrange(len(data))])
         for _ in range(5):
             if bent:
                 bent[odd.randrange(len(bent))] = odd.randrange(256)
-        assert kinds.frames(bytes(bent)) >= 0
+        assert frames(bytes(bent)).count >= 0
 
 
 @pytest.mark.parametrize("share", [0.1, 0.5, 0.8])

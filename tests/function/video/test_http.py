@@ -10,7 +10,7 @@ from fractions import Fraction
 import pytest
 from PIL import Image
 
-from function.images import kinds
+from function.images.frames import frames
 from tests.function.http.live import SOURCE, TARGET, Live
 from tests.function.http.raw import eventually
 from tests.function.jobs.conftest import finished, new_id, put
@@ -84,7 +84,7 @@ def test_a_long_animation_is_told_to_be_a_job_and_done_as_one(gif):
         assert put(server, name, SOURCE, gif).status == 201
         result = finished(server, name)["items"][0]["result"]
         assert result["media_type"] == "image/gif"
-        assert kinds.frames(server.get(result["uri"]).body) == 5
+        assert frames(server.get(result["uri"]).body).count == 5
 
 
 def test_a_video_is_done_as_a_job(live, video, plain, tmp_path):
