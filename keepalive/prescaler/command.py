@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from keepalive.cluster.client import Cluster
     from keepalive.prescaler.prescale import Prescaler, Round, Wanted
+    from keepalive.prescaler.schedule import Schedule
 
 _LEASE_S = 55.0
 _LOOK_S = 2.0
@@ -64,6 +65,11 @@ _COUNT = click.IntRange(1)
     "--knative-version", help="Of Knative Serving, where it cannot be looked up, e.g. 1.21."
 )
 @click.option("--dry-run", is_flag=True, help="Say what would be done; change nothing.")
+@click.option(
+    "--at",
+    metavar="TIME",
+    help="With --dry-run: ask the schedule alone, no cluster; e.g. 2026-12-24T18:00.",
+)
 @click.option("--watch", is_flag=True, help="Do it again and again, until SIGTERM.")
 @click.option(
     "--every", type=click.FloatRange(5, 300), default=60.0, help="With --watch: seconds. [60]"
@@ -87,6 +93,7 @@ def prescale(
     gpus: int | None,
     knative_version: str | None,
     dry_run: bool,
+    at: str | None,
     watch: bool,
     every: float,
     push: str | None,
@@ -105,6 +112,12 @@ def prescale(
     """
     if dry_run and watch:
         raise click.UsageError("Use --dry-run or --watch.")
+    if at is not None and not dry_run:
+        raise click.UsageError("--at is for --dry-run.")
+    schedule = schedule_file.read(schedule_path)
+    if at is not None:
+        click.echo(_planned(schedule, at, as_json=as_json))
+        return
     from keepalive.cluster.client import Cluster
     from keepalive.prescaler.prescale import Prescaler, Wanted
     from keepalive.prometheus import Prometheus
@@ -128,8 +141,15 @@ def prescale(
             _publish(done, wanted, push, metrics_file)
         return Exit.AGAIN if done.complaints else 0
 
-    schedule = schedule_file.read(schedule_path)
-    with Cluster.connect(namespace) as cluster:
+    try:
+        connected = Cluster.connect(namespace)
+    except Failure as failure:
+        if not dry_run:
+            raise
+        click.echo(f"Warning: only the schedule is asked. {failure}", err=True)
+        click.echo(_planned(schedule, None, as_json=as_json))
+        return
+    with connected as cluster:
         if watch:
             _watch(cluster, wanted, schedule_path, every, tell)
             return
@@ -137,6 +157,17 @@ def prescale(
         if dry_run:
             context.exit(tell(prescaler.rehearse(datetime.now(UTC))))
         context.exit(_once(prescaler, _holder(), _LEASE_S, tell, last=True))
+
+
+def _planned(schedule: Schedule, at: str | None, *, as_json: bool) -> str:
+    from keepalive.prescaler.planned import moment, planned
+
+    try:
+        return planned(schedule, moment(at, schedule), as_json=as_json)
+    except ValueError as error:
+        raise click.BadParameter(
+            f"{error}. Write it as 2026-12-24T18:00.", param_hint="--at"
+        ) from None
 
 
 def _once(

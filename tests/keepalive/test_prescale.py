@@ -438,6 +438,56 @@ class TestCommand:
         assert {call.verb for call in ember.calls} == {"get"}
         assert floor(ember) == 1
 
+    @pytest.mark.parametrize(
+        ("at", "told"),
+        [
+            ("2026-11-30T07:47", ["2026-11-30 07:47+00:00: the schedule calls for a floor of 1"]),
+            (
+                "2026-11-30T08:50+01:00",
+                [
+                    "2026-11-30 07:50+00:00: the schedule calls for a floor of 4",
+                    "  why: window 0 8 * * mon-fri",
+                    "  then 1 are wanted, and 4 within 12 min",
+                    "  and 1 for the pool canary",
+                ],
+            ),
+            ("2026-11-30T12:00", ["2026-11-30 12:00+00:00: the schedule calls for a floor of 4"]),
+            ("2026-11-29T12:00", ["2026-11-29 12:00+00:00: the schedule calls for a floor of 1"]),
+        ],
+    )
+    def test_a_schedule_is_tried_without_a_cluster(self, tmp_path, monkeypatch, at, told):
+        monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
+        words = ["prescale", *given(tmp_path, SCHEDULE + CANARY), "--dry-run", "--at", at]
+        done = CliRunner().invoke(commands, words)
+        assert (done.exit_code, done.stderr) == (0, "")
+        assert done.stdout.splitlines()[: len(told)] == told
+        plain = json.loads(CliRunner().invoke(commands, [*words, "--json"]).stdout)
+        assert f"floor of {plain['floor']}" in told[0]
+        assert plain["pools"] == {"canary": 1}
+
+    def test_a_time_is_by_the_clocks_of_the_schedule(self, tmp_path):
+        berlin = SCHEDULE.replace("UTC", "Europe/Berlin")
+        words = ["prescale", *given(tmp_path, berlin), "--dry-run", "--at=2026-07-01T17:59"]
+        done = CliRunner().invoke(commands, words)
+        assert done.stdout.startswith("2026-07-01 17:59+02:00: the schedule calls for a floor of 4")
+
+    def test_a_dry_run_without_a_cluster_asks_the_schedule(self, tmp_path, monkeypatch):
+        monkeypatch.setenv("HOME", str(tmp_path))
+        monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
+        done = CliRunner().invoke(commands, ["prescale", *given(tmp_path), "--dry-run"])
+        assert done.exit_code == 0
+        assert "the schedule calls for a floor of 4" in done.stdout
+        assert "only the schedule is asked. No cluster is configured" in done.stderr
+        done = CliRunner().invoke(commands, ["prescale", *given(tmp_path)])
+        assert done.exit_code == 78
+
+    @pytest.mark.parametrize("at", ["tomorrow", "2026-13-01", "25:00", ""])
+    def test_what_is_no_time_is_told(self, run, at):
+        done = run("--dry-run", "--at", at)
+        assert done.exit_code == 2
+        assert "Write it as 2026-12-24T18:00" in done.stderr
+        assert run("--at=2026-12-24").exit_code == 2, "without --dry-run"
+
     def test_json_has_everything(self, run, ember, url):
         done = run("--json", f"--prometheus={url}", '--selector=namespace="late"', "--objective=1")
         told = json.loads(done.stdout)
