@@ -42,6 +42,10 @@ class Caution(Meaning):
         "first_frame",
         "The image is animated or has several pages; only the first was used.",
     )
+    NO_END = (
+        "no_end",
+        "The JPEG lacks the marker of its end, as if a few bytes were lost; all pixels are there.",
+    )
     ALPHA_FLATTENED = (
         "alpha_flattened",
         "The output format has no transparency; transparent pixels were put on white.",

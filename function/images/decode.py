@@ -1,12 +1,13 @@
 """Bytes to an upright sRGB `Picture`: the only decoder of photos in Ember.
 
 One path for every format and every caller, so that what is detected is what is composited. It
-reads the first image of a file, never repairs what is cut short, and never decodes before it knows
-how many pixels there are.
+reads the first image of a file (of a TIFF, the picture), never makes up pixels that are missing,
+and never decodes before it knows how many pixels there are.
 """
 
 from __future__ import annotations
 
+import hashlib
 import io
 import logging
 import warnings
@@ -14,7 +15,8 @@ import warnings
 from PIL import AvifImagePlugin, ExifTags, Image, ImageChops, ImageFile
 
 from function.caution import Caution
-from function.images import colour, guard, signature
+from function.images import colour, guard, signature, tiff
+from function.images.jpeg import END, jpeg
 from function.images.picture import Picture
 from function.problems import Problem
 
@@ -24,6 +26,8 @@ from function.problems import Problem
 Image.MAX_IMAGE_PIXELS = None
 AvifImagePlugin.DEFAULT_MAX_THREADS = 1
 warnings.filterwarnings("ignore", category=UserWarning, module="PIL")
+
+_NOISE = hashlib.shake_128(b"no pixels").digest(4096).replace(b"\xff", b"\xfe")
 
 _log = logging.getLogger(__name__)
 
@@ -77,6 +81,15 @@ def decode(
         )
     if kind == "HEIF":
         _add_heif(name)
+    if kind == "TIFF":
+        if tiff.is_raw(data):
+            raise Problem(
+                "unsupported_media_type",
+                f"The {name} is {signature.RAW}.",
+                image=name,
+                hint="Develop it, and send it as JPEG, PNG or TIFF.",
+            )
+        data = tiff.with_picture_first(data)
     _count(guard.pixels_before_opening(kind, data), max_pixels, name)
     file = _File(data)
     # Decoders meet hostile bytes here, and there is no class of exception that Pillow and its
@@ -88,6 +101,10 @@ def decode(
         file.ran_out |= guard.pixels_end(opened) > len(data)
         guard.refuse_traps(opened, data)
         several = _has_several(opened, data)
+        endless = kind == "JPEG" and not (end := jpeg(data)).ended
+        if endless:
+            file.ran_out = True
+            opened = _with_end(data, refined=end.refined)
         opened.load()
         image = _upright(opened)
         del opened  # a turned image is a copy
@@ -98,7 +115,8 @@ def decode(
         _log.debug("the %s cannot be decoded", name, exc_info=True)
         problem = _broken(kind, name, cut_short=file.ran_out or guard.ends_early(kind, data))
     else:
-        cautions = (Caution.FIRST_FRAME,) if several else ()
+        told = (Caution.FIRST_FRAME, several), (Caution.NO_END, endless)
+        cautions = tuple(caution for caution, holds in told if holds)
         return Picture(pixels, alpha, gray, kind.lower().replace("heif", "heic"), cautions)
     # out here the problem has no context, which would keep the half decoded image in memory
     raise problem
@@ -153,6 +171,28 @@ def _has_several(opened: ImageFile.ImageFile, data: bytes) -> bool:
         return bool(getattr(opened, "is_animated", False))
     except Exception:
         return True  # there is a second frame, though a damaged one
+
+
+def _with_end(data: bytes, *, refined: bool) -> ImageFile.ImageFile:
+    """A JPEG that lacks nothing but the marker of its end, with one.
+
+    A decoder makes up pixels that are missing from whatever comes instead of them. So where other
+    bytes before the end change no pixel, none is missing.
+
+    Args:
+        data: the file, whose size is known to be fit for decoding.
+        refined: whether all scans are there.
+
+    Raises:
+        ValueError: pixels are missing.
+    """
+    start = data.removesuffix(b"\xff")
+    whole, other = (
+        Image.open(io.BytesIO(start + tail + END), formats=("JPEG",)) for tail in (b"", _NOISE)
+    )
+    if not refined or ImageChops.difference(whole, other).getbbox():
+        raise ValueError("the pixels end too early")
+    return whole
 
 
 def _upright(opened: ImageFile.ImageFile) -> Image.Image:

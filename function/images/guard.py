@@ -11,11 +11,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from function.images.jpeg import jpeg
+
 if TYPE_CHECKING:
     from PIL.ImageFile import ImageFile
 
 _MAX_SCANS = 64
 """Scans of a progressive JPEG; encoders write about ten, and each costs a pass over all pixels."""
+
+_USUAL_SCANS = 12
+"""Scans that a progressive JPEG takes no longer for than others do."""
 
 _SLOW = {"bmp_rle": 16}
 """Decoders that Pillow has in Python only, and how much slower than the others they are."""
@@ -36,7 +41,7 @@ def pixels_before_opening(kind: str, data: bytes) -> int:
         return (_little(canvas[:3]) + 1) * (_little(canvas[3:]) + 1)
     if kind in {"AVIF", "HEIF"}:
         # the image, its tiles and its thumbnails each have one
-        sizes = re.finditer(rb"ispe\0{4}(.{4})(.{4})", data[:1_000_000], re.DOTALL)
+        sizes = re.finditer(rb"ispe\0{4}(.{4})(.{4})", data, re.DOTALL)
         return max((_big(size[1]) * _big(size[2]) for size in sizes), default=0)
     return 0
 
@@ -53,6 +58,17 @@ def slowness(opened: ImageFile) -> int:
     return max((_SLOW.get(tile[0], 1) for tile in opened.tile), default=1)
 
 
+def passes(opened: ImageFile, data: bytes) -> int:
+    """How many times longer than those of other images the image's pixels take.
+
+    Args:
+        opened: the file, not loaded yet.
+        data: its bytes.
+    """
+    scans = jpeg(data).scans if opened.info.get("progressive") else 1
+    return max(slowness(opened), -(-scans // _USUAL_SCANS))
+
+
 def refuse_traps(opened: ImageFile, data: bytes) -> None:
     """Refuse files made so that few bytes cost much time: the same pixels again and again.
 
@@ -67,7 +83,7 @@ def refuse_traps(opened: ImageFile, data: bytes) -> None:
     area = sum((e[2] - e[0]) * (e[3] - e[1]) for _, e, *_ in opened.tile if e)
     if area > 8 * width * height:  # at most one layer per channel is honest
         raise ValueError("pixels are stated more than once")
-    if opened.info.get("progressive") and data.count(b"\xff\xda") > _MAX_SCANS:
+    if opened.info.get("progressive") and jpeg(data).scans > _MAX_SCANS:
         raise ValueError("too many scans")
     if sum(size for _, size in _strips(opened)) > 2 * len(data):
         raise ValueError("strips overlap")

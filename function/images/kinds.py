@@ -11,6 +11,7 @@ HEAD = 4096
 """How many bytes of a file suffice to tell a video."""
 
 _ATOMS = {b"moov", b"mdat", b"wide", b"skip", b"free"}  # with which old QuickTime files begin
+_RAW = b"crx "  # a camera's, in the form of a film
 _EBML = b"\x1aE\xdf\xa3"
 
 
@@ -56,7 +57,7 @@ def video(head: bytes | bytearray) -> Kind | None:
         return Kind.WEBM if b"webm" in head[:64] else Kind.MKV
     if head[4:8] == b"ftyp":
         brand = head[8:12]
-        if signature.image_format(bytes(head[:HEAD])) is not None:
+        if brand == _RAW or signature.image_format(bytes(head[:HEAD])) is not None:
             return None
         return Kind.MOV if brand == b"qt  " else Kind.MP4
     return Kind.MOV if head[4:8] in _ATOMS else None

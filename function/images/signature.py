@@ -18,10 +18,22 @@ _AVIF = {b"avif", b"avis"}
 _HEIF = {b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx", b"hevm", b"hevs"}
 _BMP_HEADERS = {12, 40, 52, 56, 64, 108, 124}  # sizes of the second header, one per version
 
+RAW = "a camera raw, which has no finished picture"
+"""DNG, NEF, CR2, CR3, ARW, RAF, ORF, RW2 and their relatives."""
+
 _OTHERS: tuple[tuple[int, bytes, str], ...] = (
     (0, b"%PDF", "a PDF document"),
     (0, b"%!PS", "a PostScript file"),
     (0, b"\xc5\xd0\xd3\xc6", "a PostScript file"),
+    (0, b"IIRO", RAW),
+    (0, b"IIRS", RAW),
+    (0, b"MMOR", RAW),
+    (0, b"IIU\0", RAW),
+    (0, b"II\x1a\0\0\0HEAPCCDR", RAW),
+    (0, b"FUJIFILMCCD-RAW", RAW),
+    (0, b"FOVb", RAW),
+    (0, b"\0MRM", RAW),
+    (4, b"ftypcrx ", RAW),
     (0, b"8BPS", "a Photoshop document"),
     (0, b"gimp xcf", "a GIMP document"),
     (0, b"\xff\x0a", "a JPEG XL image"),

@@ -1,4 +1,4 @@
-"""How many pixels a photo has, from the first bytes of its file, without decoding anything."""
+"""How much a photo is for its decoder, from what its file says, without decoding anything."""
 
 from __future__ import annotations
 
@@ -10,25 +10,32 @@ _LOSSY, _LOSSLESS = b"VP8 ", b"VP8L"
 
 
 def pixels(data: bytes) -> int | None:
-    """Width times height as the header states them; None when it cannot be read.
+    """Pixels that the decoder goes over: width times height, for what is no trick of its sender's.
+
+    The largest image that it makes room for counts, and each pixel as often as it takes longer than
+    those of other photos.
 
     Args:
         data: the file.
+
+    Returns:
+        The number; None when it cannot be read, and then no decoder can.
     """
     from PIL import Image
 
-    from function.images import guard
+    from function.images import guard, tiff
 
     kind = signature.image_format(data)
     if kind is None:
         return None
-    if stated := guard.pixels_before_opening(kind, data) or _of_webp(kind, data):
-        return stated
-    if kind == "HEIF":
-        return None
+    stated = guard.pixels_before_opening(kind, data) or _of_webp(kind, data)
+    if stated or kind == "HEIF":
+        return stated or None
+    if kind == "TIFF":
+        data = tiff.with_picture_first(data)
     try:
         with Image.open(io.BytesIO(data), formats=[kind]) as opened:
-            return opened.width * opened.height
+            return guard.pixels(opened) * guard.passes(opened, data)
     except Exception:  # whatever a decoder may raise about a damaged file
         return None
 
