@@ -17,6 +17,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from keepalive.cluster.client import Cluster, Missing, Resource
+from keepalive.cluster.pin import complaint
 from keepalive.cluster.target import Target, annotations_of, held, left
 from keepalive.failure import Exit, Failure
 
@@ -84,10 +85,12 @@ class Revisions:
     Attributes:
         main: the one with the most traffic; of equals, the latest.
         others: all others.
+        pin: what is to be said of traffic that is pinned; None where none is.
     """
 
     main: Target
     others: tuple[Share, ...]
+    pin: str | None = None
 
 
 def revisions(cluster: Cluster, service: str, pools: Iterable[Pool] = ()) -> Revisions:
@@ -133,9 +136,10 @@ def revisions(cluster: Cluster, service: str, pools: Iterable[Pool] = ()) -> Rev
         share = percent if own is None else None
         others.append(Share(_target(found, revision), share, own, start))
     try:
-        return Revisions(_target(found, cluster.get(Resource.REVISION, main)), tuple(others))
+        target = _target(found, cluster.get(Resource.REVISION, main))
     except Missing:
         raise _gone(main) from None
+    return Revisions(target, tuple(others), complaint(found))
 
 
 def coming(cluster: Cluster, service: str) -> str | None:

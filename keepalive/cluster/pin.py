@@ -8,20 +8,35 @@ from __future__ import annotations
 
 from typing import Any
 
+from keepalive.cluster.target import annotations_of
 
-def pinned(service: dict[str, Any]) -> tuple[str, ...]:
-    """The Revisions that `spec.traffic` gives requests to by name; none where nothing is pinned."""
-    parts = service["spec"].get("traffic") or []
+ROLLOUT = "ember.dev/rollout"
+"""The annotation of a Service that a rollout keeps on it while it is under way."""
+
+
+def named(service: dict[str, Any]) -> tuple[str, ...]:
+    """The Revisions that `spec.traffic` gives requests to by name."""
     return tuple(
         str(part["revisionName"])
-        for part in parts
+        for part in service["spec"].get("traffic") or []
         if part.get("percent") and part.get("revisionName")
     )
 
 
+def pinned(service: dict[str, Any]) -> tuple[str, ...]:
+    """The Revisions that have all requests by name; none where the latest one has a part."""
+    parts = service["spec"].get("traffic") or []
+    follows = any(part.get("percent") and not part.get("revisionName") for part in parts)
+    return () if follows else named(service)
+
+
 def complaint(service: dict[str, Any]) -> str | None:
-    """What a pin means and how it is undone, in words; None where nothing is pinned."""
-    if not (names := pinned(service)):
+    """What a pin means and how it is undone, in words; None where nothing is pinned.
+
+    A rollout that is under way pins for its own time, which is nothing to complain of.
+    """
+    names = pinned(service)
+    if not names or ROLLOUT in annotations_of(service):
         return None
     name = service["metadata"]["name"]
     return (

@@ -178,7 +178,7 @@ class Prescaler:
             Taken: the Lease was lost meanwhile.
             Failure: something is wrong, not allowed, or does not answer.
         """
-        main, others, batch = self._read()
+        main, others, batch, pin = self._read()
         samples = Samples(
             floor=main.floor,
             memory=kept.memory,
@@ -216,7 +216,7 @@ class Prescaler:
             seen=seen,
             changes=changes,
             complaints=tuple(complaints),
-            notes=tuple(left.values()),
+            notes=(*left.values(), *([pin] if pin else [])),
         )
         known = tuple(each.name for each in read if each.name in {*kept.told, *left})
         return done, Kept(decision.memory, grants, known)
@@ -229,8 +229,8 @@ class Prescaler:
                 silent.append(f"{each.name} has another floor, but no Event says so: {failure}")
         return silent
 
-    def _read(self) -> tuple[Target, tuple[Share, ...], Target | None]:
-        """What has the floor, what beside it has one, and who gives way."""
+    def _read(self) -> tuple[Target, tuple[Share, ...], Target | None, str | None]:
+        """What has the floor, what beside it has one, who gives way, and what of a pin."""
         if self.wanted.hpa:
             if self.schedule.pools or self.schedule.batch:
                 raise Failure(
@@ -238,13 +238,13 @@ class Prescaler:
                     " leave them out.",
                     Exit.CONFIG,
                 )
-            return hpa.scaler(self.cluster, self.wanted.hpa), (), None
+            return hpa.scaler(self.cluster, self.wanted.hpa), (), None, None
         found = knative.revisions(self.cluster, self.wanted.service, self.schedule.pools)
         check_version(self.cluster, found.main.name, self.wanted.knative)
         batch = None
         if self.schedule.batch:
             batch = knative.revisions(self.cluster, self.schedule.batch.service).main
-        return found.main, found.others, batch
+        return found.main, found.others, batch, found.pin
 
 
 def _spec(wanted: Wanted, schedule: Schedule, main: Target, batch: Target | None) -> Spec:

@@ -99,11 +99,11 @@ def decide(
     wanted = applied or live
     told = _pin(asked, wanted)
     before, after = traffic.template(live), traffic.template(wanted)
-    again = INITIAL_SCALE in before and applied is not None and _meant(live) == _meant(applied)
-    if again:
+    kept = INITIAL_SCALE in before or INITIAL_SCALE not in after
+    if kept and applied is not None and _meant(live) == _meant(applied):
         if pinned(wanted) and asked.unpin:
             _is_latest(live)
-        return Preflight(before[INITIAL_SCALE] if before != after else None, told)
+        return Preflight(before.get(INITIAL_SCALE) if before != after else None, told)
     if scale.starts_empty(after):
         return Preflight(told=told)
     count = scale.bounded(asked.replicas or scale.needed(revisions, after), after)

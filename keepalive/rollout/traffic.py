@@ -6,11 +6,12 @@ import json
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from keepalive.cluster.pin import ROLLOUT
 from keepalive.cluster.target import annotations_of
 from keepalive.failure import Exit, Failure
 from keepalive.rollout.scale import INITIAL_SCALE, WHOLE
 
-MARK = "ember.dev/rollout"
+MARK = ROLLOUT
 RETRY = "ember.dev/rolled-out-after"
 
 
@@ -88,7 +89,8 @@ def begun(service: dict[str, Any], made: Progress) -> dict[str, Any]:
     if before == made.image:
         annotations[RETRY] = made.before
     changed = {
-        "metadata": {"annotations": annotations},
+        # A name that kn has given the revision before is refused for another one.
+        "metadata": {"annotations": annotations, "name": None},
         "spec": {kind: spec[kind] for kind in spec if "ontainers" in kind},
     }
     parts = [{"revisionName": made.old, "percent": WHOLE}]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from keepalive.cluster.pin import pinned
+from keepalive.cluster.pin import named
 from keepalive.failure import Exit, Failure
 from keepalive.rollout import scale, traffic
 
@@ -31,7 +31,7 @@ def unpin(live: Live, say: Callable[[str], None]) -> None:
             " it with --abort.",
             Exit.CONFIG,
         )
-    if not pinned(service):
+    if not named(service):
         say(f"The traffic of {live.name} is not pinned: its latest revision gets it.")
         return
     serving, latest = traffic.sole(service), traffic.latest(service)

@@ -9,6 +9,7 @@ Facts that it keeps, each seen on a real control plane:
 - After a change of the Service over HTTP, `status` is the old one for a while; then it has the new
   `observedGeneration`, but names the Revision before (`OutOfDate`: the Configuration has not been
   looked at); then it is right. Time is counted in reads of the Service: `late` of them.
+- A template may name its revision, as some versions of kn do; then another one needs another name.
 - `spec.traffic` that names a Revision stays; a changed template moves nothing. Naming a Revision
   that is not ready leaves the traffic where it is.
 - A Revision starts with `initial-scale` replicas, and is ready when it has them; with more than its
@@ -76,6 +77,7 @@ class Knative:
         self._prompt = True
         self._unseen: dict[Key, int] = {}
         self._templates: dict[Key, dict[str, Any]] = {}
+        self._made: dict[Key, int] = {}
         self.address = "http://ember.ember.example.com"
         objects.kinds |= {
             (GROUP, "services"): Kind("v1", "Service", self._admit_service, self._settle_service),
@@ -172,6 +174,9 @@ class Knative:
         _check(template)
         if template.get(INITIAL_SCALE) == "0" and not self.zero_initial_scale:
             _refuse(f"invalid value: 0: {INITIAL_SCALE}=0 not allowed by cluster")
+        before, after = (old or new)["spec"]["template"], new["spec"]["template"]
+        if before != after and _name(before) and _name(before) == _name(after):
+            _refuse("Saw the following changes without a name change (-old +new): spec")
         percents = [each.get("percent") or 0 for each in new["spec"].get("traffic", [])]
         if percents and sum(percents) != 100:
             _refuse(f"Traffic targets sum to {sum(percents)}, want 100: spec.traffic")
@@ -203,8 +208,8 @@ class Knative:
         template = service["spec"]["template"]
         if self._templates.get(key) != template:
             self._templates[key] = copy.deepcopy(template)
-            number = int(service.get("status", {}).get("latestCreatedRevisionName", "-0")[-5:]) + 1
-            name = f"{key.name}-{number:05}"
+            self._made[key] = self._made.get(key, 0) + 1
+            name = _name(template) or f"{key.name}-{self._made[key]:05}"
             service.setdefault("status", {})["latestCreatedRevisionName"] = name
             metadata = copy.deepcopy(template.get("metadata", {}))
             metadata.setdefault("labels", {})[f"{GROUP}/service"] = key.name
@@ -294,6 +299,10 @@ class Knative:
         made = copy.deepcopy(self._objects.kept[scaler])
         made["metadata"]["annotations"] = _scaling(self._objects.kept[revision])
         self._objects.keep(scaler, made)
+
+
+def _name(template: dict[str, Any]) -> str | None:
+    return template.get("metadata", {}).get("name")
 
 
 def _count(thing: dict[str, Any], name: str, default: int) -> int:

@@ -94,6 +94,15 @@ class TestKnative:
         assert status["latestReadyRevisionName"] == "ember-00002"
         assert [one["revisionName"] for one in status["traffic"]] == ["ember-00001"]
 
+    def test_a_revision_that_the_template_names_needs_another_name_to_change(self, ember):
+        given = service(image="ember:2")
+        given["spec"]["template"]["metadata"]["name"] = "ember-abcde-2"
+        ember.patch(SERVICES, "ember", {"spec": given["spec"]})
+        status = ember.get(SERVICES, "ember")["status"]
+        assert status["latestReadyRevisionName"] == "ember-abcde-2"
+        with pytest.raises(Refused, match="without a name change"):
+            ember.patch(SERVICES, "ember", {"spec": service(image="ember:3")["spec"]})
+
     @pytest.mark.parametrize("name", ["ember-00002", "ember-00009"])
     def test_traffic_for_a_revision_that_is_not_ready_or_not_there_does_not_move(self, ember, name):
         ember.knative.starting = True

@@ -271,6 +271,21 @@ class TestTheCommand:
         assert (done.returncode, done.stdout) == (69, "")
         assert done.stderr == "Error: nowhere.yaml: No such file or directory\n"
 
+    def test_a_cluster_that_is_not_there_is_told_in_one_line(self, tmp_path):
+        config = tmp_path / "config"
+        config.write_text(
+            "{apiVersion: v1, kind: Config, current-context: x,"
+            " contexts: [{name: x, context: {cluster: x, user: x}}],"
+            " clusters: [{name: x, cluster: {server: 'http://127.0.0.1:9'}}],"
+            " users: [{name: x, user: {}}]}"
+        )
+        words = ("--kubectl", f"{kubectl()} --kubeconfig {config}")
+        done = ember("doctor", "-", "--cluster", *words, text=SERVICE)
+        assert done.returncode == 69
+        (line,) = done.stderr.splitlines()
+        assert line.startswith("Error: ")
+        assert "127.0.0.1:9" in line
+
     def test_a_cluster_that_cannot_be_asked_is_an_error(self):
         done = ember("doctor", "-", "--cluster", "--kubectl", "no-such-kubectl", text=SERVICE)
         assert done.returncode == 69

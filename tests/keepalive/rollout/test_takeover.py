@@ -132,6 +132,13 @@ class TestWhichRevision:
         make(connect).abort()
         assert split(ember) == {OLD: 100}
 
+    def test_a_name_that_kn_has_given_the_revision_before_is_in_nobodys_way(self, ember, connect):
+        given = service(image="ember:1")["spec"]
+        given["template"]["metadata"]["name"] = "ember-abcde-2"
+        ember.patch(SERVICES, "ember", {"spec": given})
+        assert make(connect).run() == THIRD
+        assert split(ember) == {THIRD: 100}
+
     def test_what_others_have_behind_tags_stays(self, ember, connect):
         mine = {"tag": "vip", "revisionName": OLD, "percent": 0}
         ember.patch(SERVICES, "ember", {"spec": {"traffic": [*FOLLOWS, mine]}})
