@@ -15,6 +15,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 
 from function.admission.ladder import Rung
 from function.admission.quota import Event
+from function.ending import Ending, ending
 from function.events.outcome import Kind
 from function.gpus import Gpus
 from function.jobs.job import State
@@ -128,7 +129,7 @@ class Metrics:
             self._probes.labels(route, status).inc()
             return
         self._requests.labels(route, method if method in _METHODS else "other", status).inc()
-        self._request_seconds.labels(route).observe(seconds)
+        self._request_seconds.labels(route, ending(status, problem)).observe(seconds)
         if route == _SWAP and status == 200 and len(self._swaps) <= _AFTER_FIRST:
             self._swaps.append(seconds)
         for stage, ms in stages.items():
@@ -204,8 +205,12 @@ class Metrics:
         self._probes = self._counter(
             "ember_probes", f"What platforms and operators ask: {asked}.", "route", "status"
         )
+        endings = ", ".join(f"`{each}`: {each.meaning}" for each in Ending)
         self._request_seconds = self._histogram(
-            "ember_request_seconds", "From the request's head to the answer's head.", "route"
+            "ember_request_seconds",
+            f"From the request's head to the answer's head, by how it ended. {endings}.",
+            "route",
+            "ending",
         )
         self._stage_seconds = self._histogram(
             "ember_stage_seconds",

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from aiohttp import hdrs, web
 
 from function import logs
+from function.ending import CLIENT_GONE
 from function.http import answers
 from function.problems import Problem
 from function.spans import Kind, Span
@@ -31,9 +32,6 @@ if TYPE_CHECKING:
     from function.metrics import Metrics
 
 log = logging.getLogger("ember.http")
-
-CLIENT_GONE = 499
-"""The status under which a request is counted whose client went away (nginx's custom)."""
 
 _PING, _PING_ROUTE = "Ember-Ping", "ping"
 """Marks what no user has asked for, so that metrics of users do not have it."""

@@ -169,10 +169,14 @@ def _need(now: datetime, samples: Samples, spec: Spec, finding: Finding) -> _Nee
     if (model := samples.model) is not None:
         growth = max(0.0, model.slope) * spec.schedule.lead.total_seconds()
         demand = model.in_flight + min(growth, model.in_flight)  # at most as much again
+        demand += min(model.turned_away, model.in_flight)  # who is refused comes again
         replicas = math.ceil(demand / spec.per_replica)
         needs.append(
             _Need(replicas, f"{model.in_flight:.1f} requests in flight, soon {demand:.1f}")
         )
+        if model.failing:
+            why = f"{model.failed:.0%} of swaps fail, {model.broken} replicas are broken"
+            needs.append(_Need(samples.floor, f"{why}, so that little load means nothing"))
         if finding.state is State.TOO_FEW:
             more = model.ready + max(1, model.ready // 4)
             needs.append(_Need(more, f"{model.ready} ready replicas are too few"))

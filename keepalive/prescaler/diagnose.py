@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from keepalive.prescaler.pool import FAILING
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -66,9 +68,10 @@ def diagnose(
         lacks = model.in_flight > 0 or model.queued > 0
         state = State.WARMING if model.warming else State.TOO_FEW if lacks else State.FINE
         return Finding(state, advice)
-    load = model.in_flight / (model.ready * per_replica)
+    load = (model.in_flight + model.turned_away) / (model.ready * per_replica)
     crowded = model.queued >= model.ready and model.slope > 0
-    if not late and not (crowded and load >= 1):
+    refuses = model.turned_away >= 1
+    if not late and not ((crowded or refuses) and load >= 1):
         return Finding(State.FINE, advice)
     if load < FULL:
         return Finding(State.SLOW, advice or (_unexplained(load),))
@@ -78,11 +81,17 @@ def diagnose(
             " fewer requests at once in each (containerConcurrency), or give them more CPU"
         )
         return Finding(State.SLOW, (idle, *advice))
-    enough = model.in_flight <= (model.ready + model.warming) * per_replica * FULL
+    enough = (
+        model.in_flight + model.turned_away <= (model.ready + model.warming) * per_replica * FULL
+    )
     return Finding(State.WARMING if model.warming and enough else State.TOO_FEW, advice)
 
 
 def _advice(model: Model, node: Node | None) -> Iterator[str]:
+    if model.failed > FAILING:
+        yield f"{model.failed:.0%} of swaps fail: see ember_problems_total and the replicas' logs"
+    if model.broken:
+        yield f"{model.broken} replicas have failed or are stuck, so get no traffic: see their logs"
     if model.degraded:
         yield (
             f"{model.degraded} models run on something else than was wanted: see Ember-Degraded and"

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+FAILING = 0.01
+"""The part of swaps from which on a pool counts as failing."""
+
 
 @dataclass(frozen=True, slots=True)
 class Model:
@@ -19,7 +22,12 @@ class Model:
         in_flight: requests in all of them that wait or are worked on.
         queued: those of them that wait.
         slope: how many more are in flight each second, lately.
-        p95_s: seconds within which 95 % of swaps were answered; None when there were none.
+        p95_s: seconds within which 95 % of the swaps were done that were served; None when none
+            were.
+        served_s: seconds that they took, the mean.
+        refused: swaps that were refused for want of room or time, each second.
+        failed: part of the swaps that failed, 0 to 1.
+        broken: replicas that have failed or are stuck, and so get no traffic.
         first_ratio: time of the first swap of a replica over its usual one, the worst of all.
         start_s: seconds from the start of a process to ready, the worst of all.
         degraded: models that run on something else than was wanted.
@@ -31,9 +39,23 @@ class Model:
     queued: float = 0.0
     slope: float = 0.0
     p95_s: float | None = None
+    served_s: float | None = None
+    refused: float = 0.0
+    failed: float = 0.0
+    broken: int = 0
     first_ratio: float | None = None
     start_s: float | None = None
     degraded: int = 0
+
+    @property
+    def failing(self) -> bool:
+        """Whether what is in flight is no measure of what comes: who fails at once has nothing."""
+        return self.failed > FAILING or self.broken > 0
+
+    @property
+    def turned_away(self) -> float:
+        """Requests that would be in flight as well, had they not been refused (Little's law)."""
+        return self.refused * (self.served_s or 0.0)
 
 
 @dataclass(frozen=True, slots=True)

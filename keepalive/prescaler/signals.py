@@ -25,7 +25,15 @@ _MODEL = {
     "in_work": "sum(avg_over_time(ember_in_work{{{only}}}[1m]))",
     "slope": "sum(deriv(ember_in_flight{{{only}}}[5m]))",
     "p95_s": "histogram_quantile(0.95, sum by (le) "
-    '(rate(ember_request_seconds_bucket{{route="/v1/swap"{more}}}[2m])))',
+    '(rate(ember_request_seconds_bucket{{route="/v1/swap",ending="served"{more}}}[2m])))',
+    "served_s": 'sum(rate(ember_request_seconds_sum{{route="/v1/swap",ending="served"{more}}}[5m]))'
+    ' / sum(rate(ember_request_seconds_count{{route="/v1/swap",ending="served"{more}}}[5m]))',
+    "refused": "sum(rate(ember_request_seconds_count"
+    '{{route="/v1/swap",ending="refused"{more}}}[2m]))',
+    "failed": "sum(rate(ember_request_seconds_count"
+    '{{route="/v1/swap",ending="failed"{more}}}[2m]))'
+    ' / sum(rate(ember_request_seconds_count{{route="/v1/swap"{more}}}[2m]))',
+    "broken": 'sum(ember_phase{{phase="failed"{more}}} or ember_stuck{{{only}}})',
     "first_ratio": "max(ember_first_request_ratio{{{only}}})",
     "start_s": 'max(ember_cold_start_seconds{{span="ready"{more}}})',
     "degraded": "sum(ember_degraded{{{only}}})",
@@ -90,6 +98,10 @@ def model(prometheus: Prometheus, matchers: str) -> Model | None:
         queued=max(0.0, in_flight - (seen["in_work"] or 0.0)),
         slope=seen["slope"] or 0.0,
         p95_s=seen["p95_s"],
+        served_s=seen["served_s"],
+        refused=seen["refused"] or 0.0,
+        failed=seen["failed"] or 0.0,
+        broken=round(seen["broken"] or 0),
         first_ratio=seen["first_ratio"],
         start_s=seen["start_s"],
         degraded=round(seen["degraded"] or 0),

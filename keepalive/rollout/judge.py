@@ -19,7 +19,7 @@ class Seen:
     Attributes:
         requests: how many swaps it was asked for.
         errors: which part of them was answered 5xx, 0 to 1.
-        p95_s: the time that 95 % of them stayed below; None when nobody knows.
+        p95_s: the time that 95 % of those that were served stayed below; None when nobody knows.
     """
 
     requests: float
@@ -95,6 +95,7 @@ def look(prometheus: Prometheus, revision: str, seconds: float, matchers: str = 
     failed = prometheus.value(
         f'sum(increase(ember_requests_total{{{labels},status=~"5.."}}{window}))'
     )
-    buckets = f"sum by (le) (rate(ember_request_seconds_bucket{{{labels}}}{window}))"
+    served = f'{labels},ending="served"'
+    buckets = f"sum by (le) (rate(ember_request_seconds_bucket{{{served}}}{window}))"
     p95_s = prometheus.value(f"histogram_quantile(0.95, {buckets})")
     return Seen(total, (failed or 0.0) / total, p95_s)

@@ -559,3 +559,24 @@ def test_a_floor_covers_each_need_for_half_an_hour(loads):
         floors.append(pool.decision.floor)
     for minute, floor in enumerate(floors):
         assert floor >= max(needs[max(0, minute - 29) : minute + 1])
+
+
+class TestFailing:
+    """Little load means nothing where requests fail, and not everything where some are refused."""
+
+    def test_what_is_refused_is_demand_as_if_it_were_in_flight(self):
+        """A queue of 12, and 2 refusals a second of what takes 3 s; of all, the p95 is 10 ms."""
+        full = Model(ready=2, in_flight=12, p95_s=5.0, served_s=3.0, refused=2.0)
+        assert decide(NIGHT, Samples(2, model=full), spec()).floor == 6
+        assert decide(NIGHT, Samples(2, model=replace(full, refused=0)), spec()).floor == 4
+
+    def test_who_comes_again_and_again_is_not_taken_for_many(self):
+        storm = Model(ready=2, in_flight=12, served_s=3.0, refused=500.0)
+        assert decide(NIGHT, Samples(2, model=storm), spec()).floor == 8
+
+    @pytest.mark.parametrize("sign", [{"failed": 0.2}, {"broken": 1}])
+    def test_a_pool_that_fails_falls_only_when_it_is_mended(self, sign):
+        failing = Model(ready=4, in_flight=0.1, **sign)
+        pool = Pool(spec(), NIGHT, floor=6, model=failing)
+        assert pool.run(120)[-1] == 6
+        assert pool.see(model=replace(failing, failed=0.001, broken=0)).run(120)[-1] == 1

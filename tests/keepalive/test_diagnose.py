@@ -37,6 +37,9 @@ def found(model, node=None, objective_s=0.8):
         (replace(CALM, in_flight=16, queued=3, slope=0.1), State.FINE),
         (replace(CALM, in_flight=16, queued=4, slope=0.0), State.FINE),
         (replace(CALM, in_flight=11, queued=4, slope=0.1), State.FINE),
+        # refused, so that neither the latency of the rest nor a queue tells
+        (replace(CALM, in_flight=11, served_s=2.0, refused=3.0), State.TOO_FEW),
+        (replace(CALM, in_flight=2, served_s=2.0, refused=3.0), State.FINE),
         # enough are on the way
         (replace(CALM, p95_s=2.0, in_flight=14, warming=2), State.WARMING),
         (replace(CALM, p95_s=2.0, in_flight=15, warming=2), State.TOO_FEW),
@@ -49,6 +52,13 @@ def found(model, node=None, objective_s=0.8):
 )
 def test_a_state_follows_from_what_replicas_have_to_do(model, state):
     assert found(model).state is state
+
+
+@pytest.mark.parametrize(
+    ("sign", "said"), [({"failed": 0.25}, "25% of swaps fail"), ({"broken": 2}, "2 replicas have")]
+)
+def test_what_fails_is_said(sign, said):
+    assert any(said in each for each in found(replace(CALM, **sign)).advice)
 
 
 def test_without_an_objective_only_a_queue_tells():

@@ -73,7 +73,10 @@ def replicas(**of):
             "ember_in_flight": [(f'{where},lane="standard"', in_flight)],
             "ember_in_work": [(where, min(in_flight, 3 * ready))],
             "ember_request_seconds_bucket": [
-                (f'{where},route="/v1/swap",le="{le}"', lambda ago, n=n: (60 - ago) * n)
+                (
+                    f'{where},route="/v1/swap",ending="served",le="{le}"',
+                    lambda ago, n=n: (60 - ago) * n,
+                )
                 for le, n in (("0.5", 60 * (seconds <= 0.5)), ("5.0", 60), ("+Inf", 60))
             ],
         }.items():

@@ -63,7 +63,18 @@ def url(needs, tmp_path_factory):
             ember_cold_start_seconds=[(f'{a},span="ready"', 12.5), (f'{a},span="warm"', 3)],
             ember_degraded=[(f'{a},role="swap"', 1), (f'{a},role="detect"', 0)],
             # 94 % within half a second, all within one: the 95 % are between them
-            ember_request_seconds_bucket=buckets(a, **{"0_5": 94, "1": 100, "+Inf": 100}),
+            ember_request_seconds_bucket=[
+                *buckets(f'{a},ending="served"', **{"0_5": 94, "1": 100, "+Inf": 100}),
+                *buckets(f'{a},ending="refused"', **{"0_5": 4000, "1": 4000, "+Inf": 4000}),
+            ],
+            ember_request_seconds_count=[
+                (f'{a},route="/v1/swap",ending="{ending}"', lambda ago, n=n: (100 - ago) * n)
+                for ending, n in (("served", 0.006), ("refused", 120), ("failed", 20))
+            ],
+            ember_request_seconds_sum=[
+                (f'{a},route="/v1/swap",ending="served"', lambda ago: (100 - ago) * 0.03)
+            ],
+            ember_stuck=[(a, 0), (b, 1), (OTHER, 1)],
             DCGM_FI_DEV_GPU_UTIL=[
                 ('gpu="0",DCGM_FI_DRIVER_VERSION="580.1"', 90),
                 ('gpu="1",DCGM_FI_DRIVER_VERSION="570.2"', 50),
@@ -87,6 +98,11 @@ class TestSignals:
         assert model.queued == pytest.approx(model.in_flight - 4)
         assert model.slope == pytest.approx(1 / 60, rel=0.01)
         assert model.p95_s == pytest.approx(0.583, abs=0.01)
+        assert model.served_s == pytest.approx(5)
+        assert model.refused == pytest.approx(2)
+        assert model.turned_away == pytest.approx(10)
+        assert model.failed == pytest.approx(1 / 7, rel=0.01)
+        assert model.broken == 1
         assert (model.first_ratio, model.start_s) == (1.04, 12.5)
 
     def test_all_replicas_count_when_none_are_named(self, url):

@@ -40,14 +40,15 @@ WELL = {
     'ember_phase{phase="ready",pod="a"}': "1",
     'ember_phase{phase="warming",pod="a"}': "0",
     'ember_requests_total{route="/v1/swap",status="200"}': "+600",
-    'ember_requests_total{route="/v1/swap",status="503"}': "+1",
-    'ember_request_seconds_bucket{route="/v1/swap",le="2.0"}': "+600",
-    'ember_request_seconds_count{route="/v1/swap"}': "+601",
+    'ember_request_seconds_bucket{route="/v1/swap",ending="served",le="2.0"}': "+599",
+    'ember_request_seconds_count{route="/v1/swap",ending="served"}': "+600",
+    'ember_request_seconds_count{route="/v1/swap",ending="failed"}': "+1",
+    'ember_request_seconds_count{route="/v1/swap",ending="refused"}': "+1",
+    'ember_request_seconds_bucket{route="/v1/swap",ending="refused",le="2.0"}': "+1",
     'ember_requests_total{route="/",method="GET",status="200"}': "+6000",
     'ember_requests_total{route="unmatched",method="GET",status="404"}': "+6000",
     'ember_requests_total{route="ping",method="POST",status="503"}': "+60",
     'ember_probes_total{route="/readyz",status="200"}': "+6000",
-    'ember_problems_total{code="overloaded"}': "+1",
     'ember_stage_seconds_count{stage="load"}': "0",
     'ember_first_request_ratio{pod="a"}': "1.1",
     'ember_phase_changes_total{phase="failed",pod="a"}': "0",
@@ -73,11 +74,15 @@ WELL = {
 """A replica that is well: each series' value, or by how much it grows in a minute. Far more than
 users ask for is asked by probes, pings, and whoever looks at the page or for holes."""
 HARM = {
-    "EmberErrorsBurnFast": {'ember_requests_total{route="/v1/swap",status="503"}': "+60"},
-    "EmberErrorsBurnSlow": {'ember_requests_total{route="/v1/swap",status="503"}': "+25"},
-    "EmberSlowSwapsBurnFast": {'ember_request_seconds_bucket{route="/v1/swap",le="2.0"}': "+500"},
-    "EmberSlowSwapsBurnSlow": {'ember_request_seconds_bucket{route="/v1/swap",le="2.0"}': "+550"},
-    "EmberRefuses": {'ember_problems_total{code="overloaded"}': "+10"},
+    "EmberErrorsBurnFast": {'ember_request_seconds_count{route="/v1/swap",ending="failed"}': "+60"},
+    "EmberErrorsBurnSlow": {'ember_request_seconds_count{route="/v1/swap",ending="failed"}': "+25"},
+    "EmberSlowSwapsBurnFast": {
+        'ember_request_seconds_bucket{route="/v1/swap",ending="served",le="2.0"}': "+500"
+    },
+    "EmberSlowSwapsBurnSlow": {
+        'ember_request_seconds_bucket{route="/v1/swap",ending="served",le="2.0"}': "+550"
+    },
+    "EmberRefuses": {'ember_request_seconds_count{route="/v1/swap",ending="refused"}': "+10"},
     "EmberColdStartInRequests": {'ember_stage_seconds_count{stage="load"}': "+1"},
     "EmberFirstRequestSlow": {'ember_first_request_ratio{pod="b"}': "2"},
     "EmberBelowFloor": {'ember_phase{phase="ready",pod="a"}': "0"},

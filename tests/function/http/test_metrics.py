@@ -5,6 +5,10 @@ from __future__ import annotations
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from function.ending import Ending, ending
+from function.http.app import LIMITS
+from function.turn import Lane
+
 from .live import COLLINS, SOURCE, TARGET, Live
 from .raw import connection, head, read_answer
 
@@ -35,7 +39,8 @@ def test_requests_stages_problems_and_warnings_are_counted(fresh):
     route = {"route": "/v1/swap"}
     assert value(fresh, "ember_requests_total", method="POST", status="200", **route) == 1
     assert value(fresh, "ember_requests_total", method="POST", status="422", **route) == 1
-    assert value(fresh, "ember_request_seconds_count", **route) == 2
+    assert value(fresh, "ember_request_seconds_count", ending="served", **route) == 1
+    assert value(fresh, "ember_request_seconds_count", ending="wrong", **route) == 1
     assert value(fresh, "ember_stage_seconds_count", stage="swap") == 1
     assert value(fresh, "ember_stage_seconds_sum", stage="swap") > 0
     assert value(fresh, "ember_problems_total", code="missing_field") == 1
@@ -67,6 +72,39 @@ def test_problems_of_pings_are_nobodys(fresh):
     assert not [labels for name, labels in told if name == "ember_problems_total"]
     (labels,) = [dict(labels) for name, labels in told if name == "ember_requests_total"]
     assert (labels["route"], labels["status"]) == ("ping", "422")
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "how"),
+    [
+        (200, None, Ending.SERVED),
+        (202, None, Ending.SERVED),
+        (304, None, Ending.SERVED),
+        (422, "no_face", Ending.WRONG),
+        (429, "quota_exhausted", Ending.WRONG),
+        (499, None, Ending.LEFT),
+        (503, "overloaded", Ending.REFUSED),
+        (503, "not_ready", Ending.FAILED),
+        (504, "deadline_exceeded", Ending.FAILED),
+        (500, "internal", Ending.FAILED),
+    ],
+)
+def test_each_request_ends_in_one_way(status, code, how):
+    assert ending(status, code) is how
+
+
+def test_a_refusal_is_not_among_the_times_of_what_is_served():
+    """However many are refused in no time, what is told of those that are served stays."""
+    with Live(threads=1, queue_limit=1) as server:
+        for _ in range(3):  # two have places, one waits
+            server.app[LIMITS].door.parts.queue.enter(Lane.BULK)
+        for _ in range(20):
+            answer = server.form("/v1/swap", SOURCE, TARGET, Ember_Lane="bulk")
+            answer.problem("overloaded", 503)
+        server.form("/v1/swap", SOURCE, TARGET)
+        route = {"route": "/v1/swap"}
+        assert value(server, "ember_request_seconds_count", ending="refused", **route) == 20
+        assert value(server, "ember_request_seconds_count", ending="served", **route) == 1
 
 
 def test_what_runs_together_and_what_waits_is_measured(fresh):

@@ -56,9 +56,15 @@ def test_what_prometheus_has_recorded_is_read_by_revision(needs, tmp_path, free_
             ('route="/v1/faces",revision="ember-2",status="500"', counts(99)),
         ],
         ember_request_seconds_bucket=[
-            ('route="/v1/swap",revision="ember-2",le="0.5"', counts(20)),
-            ('route="/v1/swap",revision="ember-2",le="1.0"', counts(40)),
-            ('route="/v1/swap",revision="ember-2",le="+Inf"', counts(40)),
+            (f'route="/v1/swap",revision="ember-2",ending="{ending}",le="{le}"', counts(n))
+            for ending, le, n in (
+                ("served", "0.5", 20),
+                ("served", "1.0", 40),
+                ("served", "+Inf", 40),
+                ("refused", "0.5", 900),
+                ("refused", "1.0", 900),
+                ("refused", "+Inf", 900),
+            )
         ],
     )
     with prometheus(needs, tmp_path, free_port, text(series)) as url:
