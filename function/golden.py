@@ -47,6 +47,12 @@ def check(golden: Golden, image: bytes, faces: Sequence[SwappedFace]) -> None:
         shrunk(decode(data, name="golden pair").pixels, right.shape[:2])
         for data in (image, golden.target.read_bytes())
     )
+    idle = likeness(original, original, right)
+    if not idle < golden.min_psnr:
+        raise WrongResultError(
+            f"golden check: a swap that did nothing would pass, as the target is like the golden"
+            f" image to {idle:.1f} dB; min_psnr of {golden.min_psnr:g} is too little"
+        )
     ratio = likeness(result, original, right)
     if not ratio >= golden.min_psnr:
         raise WrongResultError(

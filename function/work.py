@@ -10,7 +10,7 @@ import asyncio
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar, cast
 
-from function import golden, turn
+from function import degenerate, golden, turn
 from function.caution import Caution
 from function.faces.look import SMALLEST
 from function.faces.models import fitting
@@ -198,12 +198,13 @@ class Work:
         )
 
     async def check(self, expected: Golden, result: SwapResult) -> None:
-        """Compare the swap of the golden pair with what it must give.
+        """Compare the swap of the golden pair with what it must give; see what models tell apart.
 
         Raises:
-            WrongResultError: it is not that.
+            WrongResultError: it is not that, or a model does the same to everybody.
         """
         await self._run(golden.check, expected, result.image, result.faces)
+        await self._run(degenerate.prove, self._pipeline, expected.target.read_bytes(), result)
 
     def _portrait(self, upload: Upload, trace: Trace) -> tuple[Source | None, bool]:
         """Decode one image and find its person; see `Pipeline.portrait`."""

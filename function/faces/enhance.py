@@ -52,11 +52,11 @@ class Enhancer:
     """
 
     def __init__(self, engine: Engine, spec: Spec) -> None:
-        self._engine, self._spec = engine, spec
+        self._engine, self.spec = engine, spec
 
     def reach(self, five: NDArray[np.float32]) -> NDArray[np.float32]:
         """See `Swapper.reach`: the crop."""
-        return align.corners(five, self._spec.template)
+        return align.corners(five, self.spec.template)
 
     def enhance(
         self,
@@ -76,7 +76,7 @@ class Enhancer:
             occlusion: tells what covers a face.
             gray: whether the canvas must stay gray.
         """
-        for places in align.rounds(faces, self._spec.template):
+        for places in align.rounds(faces, self.spec.template):
             self._enhance(canvas, [faces[n] for n in places], look, occlusion, gray=gray)
 
     def _enhance(
@@ -89,8 +89,8 @@ class Enhancer:
         gray: bool,
     ) -> None:
         """Enhance faces whose crops do not overlap."""
-        size = self._spec.size
-        places = [align.matrix(face.five, self._spec.template, size) for face in faces]
+        size = self.spec.size
+        places = [align.matrix(face.five, self.spec.template, size) for face in faces]
         crops = [
             geometry.crop(canvas, place, (size, size), cv2.BORDER_REPLICATE) for place in places
         ]
