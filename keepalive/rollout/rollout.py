@@ -93,6 +93,9 @@ class Rollout:
             self.say(f"{made.old} serves; a revision with {made.image} is made")
         else:
             self.say(f"A rollout of {made.image} goes on after {made.step} steps")
+        if made.undoing:
+            self.undo(made)
+            raise Worse(f"{made.image} was being undone.")
         try:
             if made.replicas:  # what serves keeps what it has until it is known how this ends
                 self._live.set_floor(made.old, lambda floor: max(floor, made.replicas))
@@ -134,6 +137,7 @@ class Rollout:
             self.say(f"{made.old} is to have all traffic again. {failure}")
             return
         self._hold(made, lambda floor: made.lasting(floor, made.floor))
+        self._live.change(lambda _: traffic.marked(None))
         self.say(
             f"{made.old} has all traffic again. It is pinned by name: until a rollout ends well, or"
             " `ember rollout --unpin`, neither `make deploy` nor `kn service update` moves any."

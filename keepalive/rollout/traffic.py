@@ -28,6 +28,7 @@ class Progress:
         new: the revision that it has made; empty until Knative has told its name.
         replicas: how many there were to take over from; 0 to start with none.
         floor: the `min-scale` that the revision with the traffic has, before and after.
+        undoing: whether the old one has been given the traffic back, and its floor has not.
     """
 
     image: str
@@ -38,6 +39,7 @@ class Progress:
     new: str = ""
     replicas: int = 1
     floor: int = 0
+    undoing: bool = False
 
     def passed(self) -> Progress:
         """One step further."""
@@ -101,9 +103,9 @@ def begun(service: dict[str, Any], made: Progress) -> dict[str, Any]:
     return patch
 
 
-def marked(made: Progress) -> dict[str, Any]:
-    """The patch that only remembers how far it is."""
-    return {"metadata": {"annotations": {MARK: json.dumps(asdict(made))}}}
+def marked(made: Progress | None) -> dict[str, Any]:
+    """The patch that only remembers how far it is, or that there is none."""
+    return {"metadata": {"annotations": {MARK: json.dumps(asdict(made)) if made else None}}}
 
 
 def shifted(service: dict[str, Any], made: Progress, percent: int) -> dict[str, Any]:
@@ -128,8 +130,9 @@ def ended(service: dict[str, Any], made: Progress) -> dict[str, Any]:
 
 
 def undone(service: dict[str, Any], made: Progress) -> dict[str, Any]:
-    """The patch that leaves all traffic with the old revision."""
-    return _patch(service, None, [{"revisionName": made.old, "percent": WHOLE}], made.tag)
+    """The patch that leaves all traffic with the old revision; its floor is to follow."""
+    parts = [{"revisionName": made.old, "percent": WHOLE}]
+    return _patch(service, replace(made, undoing=True), parts, made.tag)
 
 
 def unpinned(service: dict[str, Any]) -> dict[str, Any]:

@@ -343,7 +343,12 @@ class TestKilledAnywhere:
         self, server, tmp_path, monkeypatch
     ):
         bad = {"most_s": 0.000001, "steps": (100,)}
-        for kube, cluster, dying in self.clusters(server, tmp_path, monkeypatch, lambda *_: None):
+
+        def prepare(kube, _):
+            kube.knative.demand = 3
+            kube.knative.pass_a_window()
+
+        for kube, cluster, dying in self.clusters(server, tmp_path, monkeypatch, prepare):
             whole = False
             try:
                 make(dying, **bad).run()
@@ -358,6 +363,7 @@ class TestKilledAnywhere:
                 {"revisionName": OLD, "percent": 100}
             ]
             assert annotations(kube, OLD)["min-scale"] == "1"
+            assert MARK not in kube.get(SERVICES, "ember")["metadata"]["annotations"]
             make(cluster, image="ember:3", steps=(100,)).run()
             assert kube.get(SERVICES, "ember")["spec"]["traffic"] == FOLLOWS
             if whole:
