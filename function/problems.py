@@ -66,6 +66,16 @@ KINDS: dict[str, Kind] = {
         "This kind of content is not supported",
         "Send JPEG, PNG, WebP, AVIF, GIF, TIFF or BMP.",
     ),
+    "url_too_long": Kind(414, "The address is too long", "Put fields into the body."),
+    "range_not_satisfiable": Kind(
+        416, "The file has none of these bytes", "Ask for bytes that Content-Range says there are."
+    ),
+    "head_too_large": Kind(
+        431, "The head of the request is too large", "Send fewer or shorter headers."
+    ),
+    "too_often": Kind(
+        429, "This was asked for a moment ago", "Try again after Retry-After seconds."
+    ),
     "clip_too_long": Kind(413, "The clip is too long", "Send a shorter clip, or parts of it."),
     "bad_image": Kind(422, "The image cannot be decoded", "Check the file; it may be cut short."),
     "bad_clip": Kind(422, "The clip cannot be decoded", "Check the file; it may be cut short."),

@@ -18,7 +18,9 @@ from warmup.variables import (
     folder_uri,
     folders,
     moment,
+    names,
     networks,
+    origins,
     part_or_amount,
     places,
     redis_url,
@@ -60,6 +62,13 @@ class Settings(WarmupSettings):
         "Whether anybody may call on an address that others can reach, while `EMBER_AUTH` is none:"
         " say so where something in front decides who may.",
         shown_default="false",
+    )
+    cors_origins: tuple[str, ...] = variable(
+        (),
+        origins(),
+        "The origins of pages elsewhere whose browsers may call (CORS), with commas between them;"
+        " `*` is every page. The page of the server itself always may.",
+        shown_default="none",
     )
     auth: str = variable(
         "none",
@@ -341,6 +350,13 @@ class Settings(WarmupSettings):
         seconds(0.1, 3600),
         "After how long an event is answered that is not done yet. It has to be shorter than the"
         " timeout of whoever delivers it, which is 10 seconds for Pub/Sub.",
+    )
+    event_senders: tuple[str, ...] = variable(
+        (),
+        names(),
+        "Who may send events, where `EMBER_AUTH` is not none: subjects of keys or tokens, and"
+        " addresses like `email:ann@example.com` that the issuer has verified.",
+        shown_default="none",
     )
     event_lease_s: float = variable(
         30.0,

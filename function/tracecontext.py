@@ -11,6 +11,7 @@ from typing import Self
 _PARENT = re.compile(
     r"(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})"
 )
+_STATE = re.compile(r"[ -~]{0,512}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +32,14 @@ class TraceContext:
 
     @classmethod
     def parse(cls, parent: object, state: object = "") -> Self | None:
-        """Read a `traceparent` and a `tracestate`; None where there is no good one."""
+        """Read a `traceparent` and a `tracestate`; None where there is no good one.
+
+        A state that cannot be passed on, as it is too long or not printable, is dropped.
+        """
         if not (match := _PARENT.match(parent) if isinstance(parent, str) else None):
             return None
-        return cls(match[1], match[2], match[3], state if isinstance(state, str) else "")
+        good = isinstance(state, str) and _STATE.fullmatch(state)
+        return cls(match[1], match[2], match[3], good[0] if good else "")
 
     @property
     def parent(self) -> str:

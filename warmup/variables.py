@@ -377,6 +377,18 @@ def networks() -> Reader[tuple[IPv4Network | IPv6Network, ...]]:
     return Reader(parse, "networks like 10.0.0.0/8 or fd00::/8, with commas between them")
 
 
+def origins() -> Reader[tuple[str, ...]]:
+    """Origins of web pages, with commas between them, in lower case; `*` is every origin."""
+
+    def parse(given: str) -> tuple[str, ...]:
+        found = tuple(each.strip().lower() for each in given.split(","))
+        if not all(re.fullmatch(r"\*|https?://[^/\s?#@]+", each) for each in found):
+            raise ValueError(given)
+        return found
+
+    return Reader(parse, "origins like https://app.example, with commas between them; or *")
+
+
 def place() -> Reader[str]:
     """A bucket, perhaps with a folder in it, or a folder."""
 
@@ -400,6 +412,18 @@ def places() -> Reader[tuple[str, ...]]:
         return found
 
     return Reader(parse, "buckets like photos or photos/people/, with commas between them; or *")
+
+
+def names() -> Reader[tuple[str, ...]]:
+    """Subjects, and addresses after `email:`, with commas between them; addresses in lower case."""
+
+    def parse(given: str) -> tuple[str, ...]:
+        found = tuple(each.strip() for each in given.split(","))
+        if not all(re.fullmatch("[!-~]{1,255}", each) for each in found):
+            raise ValueError(given)
+        return tuple(each.lower() if each.startswith("email:") else each for each in found)
+
+    return Reader(parse, "subjects, and addresses like email:ann@example.com, with commas between")
 
 
 def switch() -> Reader[bool]:

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 SUBJECT = re.compile(r"[!-~]{1,255}")
 """What a subject may be: visible ASCII without spaces."""
 
+EMAIL = "email:"
+"""What settings write before the address of a caller, in place of its subject."""
+
 
 @dataclass(frozen=True, slots=True)
 class Caller:
@@ -24,11 +27,13 @@ class Caller:
         subject: whose tokens are spent.
         tier: the name of the tier; None for the policy's usual one.
         lane: the most urgent lane, where it is not the tier's.
+        email: the address, where the issuer has verified it.
     """
 
     subject: str
     tier: str | None = None
     lane: str | None = None
+    email: str | None = None
 
     def within(self, policy: Policy) -> tuple[Tier, Lane]:
         """The tier, and the most urgent lane.

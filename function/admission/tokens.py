@@ -49,7 +49,7 @@ class Tokens:
             raise RejectedError("The token is too long.")
         try:
             header = jwt.get_unverified_header(credentials)
-        except jwt.PyJWTError:
+        except (jwt.PyJWTError, ValueError, RecursionError):
             raise RejectedError("That is no token.") from None
         identity = header.get("kid")
         key = await self.keys.find(identity if isinstance(identity, str) else None)
@@ -77,7 +77,7 @@ class Tokens:
                 leeway=self.leeway_s,
                 options={"require": ["exp", "iss", "aud", "sub"]},
             )
-        except (jwt.PyJWTError, TypeError, ValueError) as error:
+        except (jwt.PyJWTError, TypeError, ValueError, RecursionError) as error:
             known = (words for kind, words in _REASONS if isinstance(error, kind))
             raise RejectedError(next(known, "The token cannot be accepted.")) from None
 
@@ -87,4 +87,5 @@ class Tokens:
         texts = [each for each in (subject, tier, lane) if each is not None]
         if not all(isinstance(each, str) for each in texts) or not SUBJECT.fullmatch(subject):
             raise RejectedError("The token's subject, tier or lane is no text that can be used.")
-        return Caller(subject, tier, lane)
+        email = claims.get("email") if claims.get("email_verified") is True else None
+        return Caller(subject, tier, lane, email if isinstance(email, str) else None)

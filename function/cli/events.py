@@ -13,6 +13,7 @@ from function.cli.failure import Failure
 from function.events import notice as notices
 from function.events import reading, wire
 from function.exits import Exit
+from function.problems import Problem
 from function.settings import load
 
 if TYPE_CHECKING:
@@ -58,7 +59,11 @@ def test(path: Path, file: Path | None, headers: tuple[str, ...]) -> None:
 def _tell(event: Event, rules: Rules) -> bool:
     """Explain one event; whether a rule fits."""
     click.echo(f"event   {event.id}  {event.type}")
-    notice = notices.read(event)
+    try:
+        notice = notices.read(event)
+    except Problem as problem:
+        click.echo(f"refused: {problem.detail}")
+        return False
     if isinstance(notice, str):
         click.echo(f"ignored: {notice}.")
         return False

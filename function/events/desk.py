@@ -88,11 +88,17 @@ class Desk:
         """Whether result events are the answer."""
         return self._sink is None
 
-    async def take(self, event: Event) -> Outcome:
-        """Take an event in; the answer comes within `ack_s` and some questions to stores."""
+    async def take(self, event: Event, began: float) -> Outcome:
+        """Take an event in.
+
+        Args:
+            event: the event.
+            began: when its request came, by the clock of the loop; the answer comes within `ack_s`
+                from then on, and the short time that questions to the ledger may take.
+        """
         tracecontext.current.set(tracecontext.join(event.trace))
         try:
-            outcome = await self._take(event)
+            outcome = await self._take(event, began + self._terms.ack_s)
         except Problem as problem:
             later = problem.kind.status >= 500
             kind = Kind.LATER if later else Kind.FAILED
@@ -124,8 +130,8 @@ class Desk:
         if self._sink:
             await self._sink.close()
 
-    async def _take(self, event: Event) -> Outcome:
-        found = await self._routed(event)
+    async def _take(self, event: Event, until: float) -> Outcome:
+        found = await self._routed_by(event, until)
         if isinstance(found, str):
             return Outcome(Kind.IGNORED, found)
         notice, rule = found
@@ -135,32 +141,45 @@ class Desk:
             claim = await self._ledger.claim(keys, _text(event), self._terms.lease_s)
             if claim.state is State.MINE:
                 task = self._begin(event, notice, rule, keys, claim.token)
-                return await self._awaited(task, keys, claim.token)
+                return await self._awaited(task, keys, claim.token, until)
             if claim.state is State.DONE:
                 return Outcome.again(claim.result, tracecontext.current.get())
             if claim.state is State.ACCEPTED:
                 return Outcome(Kind.ACCEPTED, "it is accepted already")
             if keys.upload not in self._running:
                 return _in_work(min(claim.left_s, _AGAIN_S))
-        return await self._joined(self._running[keys.upload])
+        return await self._joined(self._running[keys.upload], until)
+
+    async def _routed_by(self, event: Event, until: float) -> tuple[Notice, Rule] | str:
+        """See `_routed`, in time for an answer.
+
+        Raises:
+            Problem: `storage_unavailable`, when the store has not told by then.
+        """
+        try:
+            async with asyncio.timeout_at(until) as clock:
+                return await self._routed(event)
+        except TimeoutError:
+            if not clock.expired():
+                raise
+            raise Problem(
+                "storage_unavailable",
+                "The store has not told in time what was uploaded.",
+                headers={"Retry-After": str(round(_AGAIN_S))},
+                limit=self._terms.ack_s,
+                setting="EMBER_EVENT_ACK_S",
+            ) from None
 
     async def _routed(self, event: Event) -> tuple[Notice, Rule] | str:
         """The upload that an event tells of and the rule that counts, or why nothing is to be done.
 
         Raises:
-            Problem: the store cannot be asked about the upload.
+            Problem: the event says too little, or the store cannot be asked about the upload.
         """
-        notice, rules = notices.read(event), self._making.rules
+        notice = notices.read(event)
         if isinstance(notice, str):
             return notice
-        if reason := rules.own(notice):
-            return reason
-        if not rules.knows(notice.bucket):
-            return "no rule is about the bucket"
-        notice = await self._making.complete(notice)
-        return rules.own(notice) or (
-            (notice, rule) if (rule := rules.first(notice)) else "no rule fits"
-        )
+        return self._making.rules.own(notice) or await self._making.routed(notice)
 
     def _check_room(self) -> None:
         again_s = self._gate()
@@ -180,9 +199,11 @@ class Desk:
         work = self._work(event, notice, rule, keys, token)
         return self._running.begin(keys.upload, work)
 
-    async def _awaited(self, task: asyncio.Task[Outcome], keys: Keys, token: str) -> Outcome:
+    async def _awaited(
+        self, task: asyncio.Task[Outcome], keys: Keys, token: str, until: float
+    ) -> Outcome:
         """The outcome, when it comes in time; else that it will, if that can be promised."""
-        await asyncio.wait({task}, timeout=self._terms.ack_s)
+        await asyncio.wait({task}, timeout=_left_s(until))
         if task.done():
             return _of(task)
         accepted = False
@@ -194,9 +215,9 @@ class Desk:
             return _of(task)
         return Outcome(Kind.ACCEPTED, "it takes long") if accepted else _in_work(_AGAIN_S)
 
-    async def _joined(self, task: asyncio.Task[Outcome]) -> Outcome:
+    async def _joined(self, task: asyncio.Task[Outcome], until: float) -> Outcome:
         """The outcome of what another delivery of the event has begun here."""
-        await asyncio.wait({task}, timeout=self._terms.ack_s)
+        await asyncio.wait({task}, timeout=_left_s(until))
         if not task.done():
             return _in_work(_AGAIN_S)
         outcome = _of(task)
@@ -295,11 +316,19 @@ class Desk:
 
 
 def keys_of(notice: Notice, event: Event) -> Keys:
-    """The keys of an event; without a version, nothing but its id tells uploads apart."""
+    """The keys of an event; without a version, nothing but its id tells uploads apart.
+
+    What an event is about is part of its own key: else one that names the id of another, and
+    another upload, would make that one a duplicate.
+    """
     upload = f"{notice.store}:{notice.key}"
     if not notice.version:
         upload += f"{event.source}\n{event.id}"
-    return Keys.of(upload, event.source, event.id)
+    return Keys.of(upload, event.source, f"{event.id}\n{upload}")
+
+
+def _left_s(until: float) -> float:
+    return max(0.0, until - asyncio.get_running_loop().time())
 
 
 def _text(event: Event) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -49,10 +50,12 @@ class Event:
         return own | subject | dict(self.more) | trace
 
     def binary(self) -> tuple[dict[str, str], bytes]:
-        """Headers and body in binary mode."""
+        """Headers and body in binary mode, of an event whose data is JSON."""
         headers = {f"ce-{k}": quote(v, safe=_SAFE) for k, v in self.attributes().items()}
         return headers | {"Content-Type": JSON}, json.dumps(self.data).encode()
 
     def structured(self) -> dict[str, Any]:
         """The JSON object in structured mode."""
+        if isinstance(self.data, bytes):
+            return self.attributes() | {"data_base64": base64.b64encode(self.data).decode()}
         return self.attributes() | {"datacontenttype": JSON, "data": self.data}

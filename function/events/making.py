@@ -6,15 +6,15 @@ upload of the same name, by a precondition on the generation that was seen.
 
 from __future__ import annotations
 
-import json
+import re
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
+from function import jsontext
 from function.events.rules import MARK, options_of
 from function.orders import SwapOrder, Upload
 from function.problems import Problem
-from function.storage import names
 from function.storage.place import ChangedError
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ _SIDECAR_BYTES = 64 * 1024
 _SIDECAR = {"source", "faces", "format", "quality"}
 _MOST_SOURCES = 8
 _WRITES = 4
+_GENERATION = re.compile("[0-9]{1,19}")
 
 
 class There(StrEnum):
@@ -60,7 +61,8 @@ def there(facts: Facts | None, notice: Notice, *, marked: bool) -> There:
         return There.FOREIGN
     if version == notice.version:
         return There.OURS
-    if version.isdigit() and notice.version.isdigit() and int(version) > int(notice.version):
+    newer = _GENERATION.fullmatch(version)
+    if newer and notice.generation is not None and int(version) > notice.generation:
         return There.NEWER
     return There.OLDER
 
@@ -85,21 +87,33 @@ class Making:
     swap: Swap
     limit: int
 
-    async def complete(self, notice: Notice) -> Notice:
-        """The upload with what its event has not said, as far as the store knows.
+    async def routed(self, notice: Notice) -> tuple[Notice, Rule] | str:
+        """The upload as its store knows it and the rule that counts, or why there is none.
+
+        What an event says of content type and metadata, which decide whose face is used, does not
+        count where the store can be asked. An upload that is not there any more, or never was, goes
+        the way of its name, so that whoever is told finds out that it is missing.
 
         Raises:
             Problem: `storage_unavailable`, `object_forbidden`.
         """
-        if notice.store != "gs" or (notice.metadata is not None and notice.version):
-            return notice
-        facts = await self.storage.stat(_plain(notice))
-        if facts is None:
-            return notice
-        version = notice.version or str(facts.generation or "")
-        return replace(
-            notice, version=version, media_type=facts.media_type, metadata=facts.metadata
-        )
+        fitting = self.rules.of_name(notice)
+        if not fitting:
+            return "no rule fits"
+        uri = fitting[0].input_uri(notice)
+        kept = not uri.startswith("file:")  # in folders there is neither of them
+        if notice.store == "gs" or any(rule.asks for rule in fitting):
+            facts = await self.storage.stat(uri)
+            if facts is None:
+                return notice, fitting[0]
+            if kept:
+                version = notice.version or str(facts.generation or "")
+                notice = replace(
+                    notice, version=version, media_type=facts.media_type, metadata=facts.metadata
+                )
+        own = self.rules.own(notice)
+        rule = self.rules.first(notice)
+        return own or ((notice, rule) if rule else "no rule fits")
 
     async def make(self, notice: Notice, rule: Rule) -> dict[str, Any]:
         """Make the output of an upload, unless it is there; what is to be told of it.
@@ -155,14 +169,14 @@ class Making:
             return {}
         uri = rule.sidecar_uri(notice)
         try:
-            found = json.loads((await self.storage.read(uri, _SIDECAR_BYTES)).data)
+            found = jsontext.parse((await self.storage.read(uri, _SIDECAR_BYTES)).data)
         except Problem as problem:
             if problem.code == "object_not_found" and (rule.sources or rule.source_metadata):
                 return {}
             if problem.code == "object_not_found":
                 raise Problem("no_source", "The JSON file beside the upload is missing.") from None
             raise
-        except (ValueError, RecursionError):
+        except ValueError:
             raise Problem("bad_value", "The file beside the upload is not JSON.") from None
         if not isinstance(found, dict):
             raise Problem("bad_value", "The file beside the upload is no JSON object.")
@@ -205,7 +219,7 @@ class Making:
             if problem.code != "object_not_found":
                 raise
             facts = await self.storage.stat(rule.latest_uri(notice))
-            if facts and notice.version.isdigit() and facts.generation != int(notice.version):
+            if facts and notice.generation not in {None, facts.generation}:
                 raise SupersededError from None
             raise
 
@@ -231,8 +245,3 @@ def _told(
     elif facts:
         told |= {"media_type": facts.media_type, "bytes": facts.size}
     return told
-
-
-def _plain(notice: Notice) -> str:
-    generation = int(notice.version) if notice.version.isdigit() else None
-    return names.uri(notice.bucket, notice.name, generation)

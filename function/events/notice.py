@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import base64
-import json
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote_plus
 
+from function import jsontext
+from function.problems import Problem
 from function.storage import names
 
 if TYPE_CHECKING:
@@ -22,6 +23,12 @@ OWN = "dev.ember."
 _FINALIZED = re.compile(r".*storage\.object\.(v1\.)?finalized?", re.IGNORECASE)
 _BUCKET = re.compile(r"//storage\.googleapis\.com/projects/[^/]*/buckets/([^/]+)")
 _CREATED = re.compile(r"(s3:)?(ObjectCreated:.*|Object Created)", re.IGNORECASE)
+_UPLOADS = re.compile(
+    r".*storage\.object\.(v1\.)?finalized?|google\.cloud\.pubsub\..*|com\.amazonaws\.s3\..*"
+    r"|Object Created",
+    re.IGNORECASE,
+)
+_GENERATION = re.compile("[0-9]{1,19}")
 _USER = "x-amz-meta-"
 
 
@@ -47,6 +54,11 @@ class Notice:
     metadata: Mapping[str, str] | None = None
 
     @property
+    def generation(self) -> int | None:
+        """The version, where it is the number of a generation."""
+        return int(self.version) if _GENERATION.fullmatch(self.version) else None
+
+    @property
     def key(self) -> str:
         """What stands for exactly this upload."""
         return f"{self.bucket}/{self.name}#{self.version}"
@@ -59,9 +71,15 @@ class Notice:
 
 
 def read(event: Event) -> Notice | str:
-    """The upload that an event tells of, or why it tells of none."""
+    """The upload that an event tells of, or why it tells of none.
+
+    Raises:
+        Problem: `bad_event`, when it should tell of one, and does not say of which.
+    """
     if event.type.startswith(OWN):
         return "it is an event of Ember's own"
+    if isinstance(event.data, bytes) and _UPLOADS.fullmatch(event.type):
+        raise Problem("bad_event", "The data of the event is not JSON.")
     data = event.data if isinstance(event.data, dict) else {}
     message = data.get("message")
     if isinstance(message, dict):
@@ -90,12 +108,12 @@ def _pushed(message: Mapping[str, Any]) -> Notice | str:
     """
     found = message.get("attributes")
     attributes = found if isinstance(found, dict) else {}
-    data = _payload(message.get("data"))
     what = attributes.get("eventType")
-    if what != "OBJECT_FINALIZE" and (what or data.get("kind") != "storage#object"):
-        return (
-            f"the message is about {str(what)[:60]}" if what else "the message is about no object"
-        )
+    if what and what != "OBJECT_FINALIZE":
+        return f"the message is about {str(what)[:60]}"
+    data = _payload(message.get("data"))
+    if not what and data.get("kind") != "storage#object":
+        return "the message is about no object"
     generation = {"generation": attributes.get("objectGeneration"), **data}
     bucket = _text(attributes, "bucketId") or _text(data, "bucket")
     name = _text(attributes, "objectId") or _text(data, "name")
@@ -104,7 +122,7 @@ def _pushed(message: Mapping[str, Any]) -> Notice | str:
 
 def _google(bucket: str, name: str, data: Mapping[str, Any]) -> Notice | str:
     generation = str(data.get("generation") or "")  # both numbers and texts are about
-    if not generation.isdigit():
+    if not _GENERATION.fullmatch(generation):
         generation = ""
     whole = "contentType" in data or "metageneration" in data
     metadata = data.get("metadata")
@@ -159,20 +177,26 @@ def _s3(record: Mapping[str, Any], what: str, encoded: bool) -> Notice | str:
 
 def _checked(notice: Notice) -> Notice | str:
     if not notice.bucket or not notice.name:
-        return "it lacks the bucket or the name of the object"
+        raise Problem("bad_event", "The event lacks the bucket or the name of the upload.")
     if notice.name.endswith("/"):
         return "the object is a folder"
     return notice
 
 
 def _payload(text: object) -> Mapping[str, Any]:
-    """The object that a notification may have as data."""
+    """The object that a notification may have as data; empty where it has none.
+
+    Raises:
+        Problem: `bad_event`, when there is data, and it cannot be read.
+    """
     if isinstance(text, dict):
         return text
-    try:
-        value = json.loads(base64.b64decode(str(text or "")))
-    except ValueError:
+    if not text:
         return {}
+    try:
+        value = jsontext.parse(base64.b64decode(str(text)))
+    except ValueError:
+        raise Problem("bad_event", "The data of the Pub/Sub message is not JSON.") from None
     return value if isinstance(value, dict) else {}
 
 

@@ -68,9 +68,23 @@ class Rule:
     sidecar: str = ""
     options: Options = field(default_factory=Options)
 
+    @property
+    def asks(self) -> bool:
+        """Whether it depends on more of an upload than its name."""
+        return bool(self.media_type or self.metadata or self.source_metadata)
+
     def refusal(self, notice: Notice) -> str | None:
         """Why it does not fit an upload; None when it does."""
-        name, media_type = notice.name, notice.media_type or ""
+        media_type = notice.media_type or ""
+        if refusal := self.refusal_of_name(notice):
+            return refusal
+        if self.media_type and not fnmatchcase(media_type.lower(), self.media_type):
+            return f"the content type is {media_type or 'not known'}, not {self.media_type}"
+        return self._wrong_metadata(notice.metadata or {})
+
+    def refusal_of_name(self, notice: Notice) -> str | None:
+        """The same, by store, bucket and name alone."""
+        name = notice.name
         if notice.store != "gs" and not self.at:
             return "it does not say with `at` where objects of such a store are read"
         if not fnmatchcase(notice.bucket, self.bucket):
@@ -79,9 +93,7 @@ class Rule:
             return f"the name does not begin with {self.prefix}"
         if self.suffixes and not name.lower().endswith(self.suffixes):
             return f"the name does not end with {' or '.join(self.suffixes)}"
-        if self.media_type and not fnmatchcase(media_type.lower(), self.media_type):
-            return f"the content type is {media_type or 'not known'}, not {self.media_type}"
-        return self._wrong_metadata(notice.metadata or {})
+        return None
 
     def _wrong_metadata(self, metadata: Mapping[str, str]) -> str | None:
         for key, pattern in self.metadata.items():
@@ -94,7 +106,7 @@ class Rule:
         """Where to read exactly the upload."""
         if self.at:
             return f"{self.at}{quote(notice.name)}"
-        return names.uri(notice.bucket, notice.name, _generation(notice))
+        return names.uri(notice.bucket, notice.name, notice.generation)
 
     def latest_uri(self, notice: Notice) -> str:
         """Where to read what is now under the name of the upload."""
@@ -143,9 +155,9 @@ class Rules:
         """The rule that counts."""
         return next((each.rule for each in self.verdicts(notice) if not each.refusal), None)
 
-    def knows(self, bucket: str) -> bool:
-        """Whether any rule is about a bucket."""
-        return any(fnmatchcase(bucket, rule.bucket) for rule in self.rules)
+    def of_name(self, notice: Notice) -> tuple[Rule, ...]:
+        """The rules that fit as far as store, bucket and name tell."""
+        return tuple(rule for rule in self.rules if not rule.refusal_of_name(notice))
 
     def own(self, notice: Notice) -> str | None:
         """Why an object is an output of ours rather than an upload; None when it is an upload."""
@@ -185,10 +197,6 @@ def _values(rule: Rule, notice: Notice) -> dict[str, str]:
     return found | {"version": notice.version or "0"}
 
 
-def _generation(notice: Notice) -> int | None:
-    return int(notice.version) if notice.version.isdigit() else None
-
-
 def options_of(found: Mapping[str, Any], default: Options | None = None) -> Options:
     """The options that a rule or a sidecar names.
 
@@ -202,7 +210,7 @@ def options_of(found: Mapping[str, Any], default: Options | None = None) -> Opti
     kind, quality = found.get("format", default.format), found.get("quality", default.quality)
     if faces.way is Way.LIKE:
         raise Problem("bad_value", "`faces` cannot be like here.")
-    if kind is not None and kind not in FORMATS:
+    if kind is not None and (not isinstance(kind, str) or kind not in FORMATS):
         raise Problem("bad_value", f"`format` is one of {', '.join(FORMATS)}.")
     if quality is not None and (type(quality) is not int or not 1 <= quality <= 100):
         raise Problem("bad_value", "`quality` is a whole number from 1 to 100.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 
 from function.extras import needing_redis
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from function.orders import Swap
     from function.settings import Settings
     from function.storage.storage import Storage
+
+log = logging.getLogger("ember.events")
 
 
 def desk(
@@ -42,6 +45,8 @@ def desk(
     from function.events.making import Making
     from function.events.reading import read
 
+    if settings.auth != "none" and not settings.event_senders:
+        log.warning("nobody may send events", extra={"setting": "EMBER_EVENT_SENDERS"})
     rules = read(settings.events)
     terms = Terms(settings.event_ack_s, settings.event_lease_s, settings.queue_limit, places)
     making = Making(storage, rules, swap, settings.max_body_bytes)

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import base64
 import binascii
+import hashlib
 import json
+import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote
+from urllib.parse import unquote_to_bytes
 
+from function import jsontext
 from function.events.event import BATCH, STRUCTURED, Event
 from function.problems import Problem
 from function.tracecontext import TraceContext
@@ -30,7 +33,9 @@ MOST = 1000
 """Events in one request."""
 
 _REQUIRED = ("id", "source", "type")
-_VERSIONS = {"1.0", "0.3", ""}
+_VERSIONS = ("1.0", "0.3", "")
+_QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"')
+_BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +58,11 @@ def parse(headers: Iterable[tuple[str, str]], body: bytes) -> Delivery:
     """
     named = {name.lower(): value for name, value in headers}
     kind = named.get("content-type", "").partition(";")[0].strip().lower()
-    binary = {
-        name[3:]: unquote(value) for name, value in named.items() if name.startswith("ce-")
-    } | {"traceparent": named.get("ce-traceparent", named.get("traceparent", ""))}
-    if kind not in {STRUCTURED, BATCH} and binary.keys() & {*_REQUIRED, "specversion"}:
-        state = named.get("ce-tracestate", named.get("tracestate", ""))
-        return _delivery([_event(binary | {"tracestate": state}, _parsed(body))])
+    binary = {name[3:] for name in named if name.startswith("ce-")}
+    if kind not in {STRUCTURED, BATCH} and binary & {*_REQUIRED, "specversion"}:
+        attributes = {name: _attribute(name, named[f"ce-{name}"]) for name in binary}
+        trace = {name: named.get(name, "") for name in ("traceparent", "tracestate")}
+        return _delivery([_event(trace | attributes, _parsed(body))])
     value = _parsed(body)
     if {"bucketid", "eventtype"} <= named.keys():
         return _delivery([_unwrapped(value, named)])
@@ -84,19 +88,39 @@ def _each_record(event: Event) -> list[Event]:
     if not isinstance(records, list):
         return [event]
     return [
-        replace(event, id=f"{event.id}#{_record_id(record, place)}", data=record)
-        for place, record in enumerate(records)
+        replace(event, id=f"{event.id}#{_record_id(record)}", data=record) for record in records
     ]
 
 
-def _record_id(record: object, place: int) -> str:
-    """What makes a record this one."""
+def _record_id(record: object) -> str:
+    """What makes a record this one, wherever in which notification it stands."""
     found: Any = record
     try:
         answers, name = found["responseElements"], found["s3"]["object"]["key"]
         return f"{name}#{answers['x-amz-request-id']}"
     except (KeyError, TypeError):
-        return str(place)
+        return hashlib.sha256(json.dumps(record, sort_keys=True).encode()).hexdigest()
+
+
+def _attribute(name: str, value: str) -> str:
+    """The value of an attribute that a header has.
+
+    Quotes and what is escaped in them first, then percent-encoding, once, of UTF-8: section 3.1.3.2
+    of the HTTP binding of CloudEvents 1.0.2.
+
+    Raises:
+        Problem: `bad_event`, for what is not encoded like that.
+    """
+    text = value.strip()
+    quoted = _QUOTED.fullmatch(text)
+    if quoted:
+        text = re.sub(r"\\(.)", r"\1", quoted[1])
+    if (text.startswith('"') and not quoted) or _BAD_ESCAPE.search(text):
+        raise _bad(f"The header `ce-{name[:40]}` is not well encoded.", attribute=name[:40])
+    try:
+        return unquote_to_bytes(text.encode(errors="surrogateescape")).decode()
+    except ValueError:
+        raise _bad(f"The header `ce-{name[:40]}` is not UTF-8.", attribute=name[:40]) from None
 
 
 def _structured(value: object, headers: Mapping[str, str]) -> Event:
@@ -124,11 +148,20 @@ def _pushed(value: Mapping[str, Any], headers: Mapping[str, str]) -> Event:
 def _unwrapped(value: object, headers: Mapping[str, str]) -> Event:
     """A push of Pub/Sub whose message is the body, and whose attributes are headers."""
     names = ("bucketId", "objectId", "objectGeneration", "eventType")
-    attributes = {name: headers[name.lower()] for name in names if name.lower() in headers}
-    id_ = headers.get("x-goog-pubsub-message-id", "")
+    attributes = {name: _utf8(name, headers) for name in names if name.lower() in headers}
+    id_ = _utf8("x-goog-pubsub-message-id", headers)
     message = {"messageId": id_, "attributes": attributes, "data": value}
-    source = headers.get("x-goog-pubsub-subscription-name", "")
+    source = _utf8("x-goog-pubsub-subscription-name", headers)
     return _pushed({"message": message, "subscription": source}, headers)
+
+
+def _utf8(name: str, headers: Mapping[str, str]) -> str:
+    """A header's value, which Pub/Sub does not encode."""
+    value = headers.get(name.lower(), "")
+    try:
+        return value.encode(errors="surrogateescape").decode()
+    except ValueError:
+        raise _bad(f"The header `{name}` is not UTF-8.", attribute=name) from None
 
 
 def _event(attributes: Mapping[str, Any], data: Any) -> Event:
@@ -158,8 +191,8 @@ def _parsed(data: bytes) -> Any:
     if not data.strip():
         return None
     try:
-        return json.loads(data)
-    except (ValueError, RecursionError):
+        return jsontext.parse(data)
+    except ValueError:
         return data
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from aiohttp import hdrs
 
-from function.admission.caller import RejectedError
+from function.admission.caller import EMAIL, RejectedError
 from function.admission.ladder import CALM_S, Rung
 from function.admission.room import NoRoomError
 from function.http.edge import exchange_of
@@ -75,11 +75,13 @@ class Door:
         scheme, _, credentials = request.headers.get(hdrs.AUTHORIZATION, "").partition(" ")
         if scheme.lower() != "bearer":
             raise _unauthenticated("There is no `Authorization: Bearer …`.")
+        if not credentials.isascii():
+            raise _unauthenticated("Keys and tokens are ASCII.", error="invalid_token")
         try:
             caller = await authority.caller(credentials.strip())
         except RejectedError as rejected:
             raise _unauthenticated(str(rejected), error="invalid_token") from None
-        return Visitor(caller.subject, *caller.within(policy))
+        return Visitor(caller.subject, *caller.within(policy), caller.email)
 
     def body(self) -> tuple[Callable[[int], None], Callable[[], None]]:
         """Two functions: one takes so many more bytes for a body, the other gives all of them back.
@@ -105,11 +107,27 @@ class Door:
 
 @dataclass(frozen=True, slots=True)
 class Visitor:
-    """Who sends a request: whose tokens are spent, if anybody's, the tier, the most urgent lane."""
+    """Who sends a request.
+
+    Attributes:
+        subject: whose tokens are spent; None where nobody says who he is.
+        tier: what he may have.
+        highest: the most urgent lane.
+        email: his address, if the issuer says that it is his.
+    """
 
     subject: str | None
     tier: Tier
     highest: Lane
+    email: str | None = None
+
+    @property
+    def names(self) -> set[str]:
+        """What settings may call him; a subject that looks like an address is none."""
+        found = {f"{EMAIL}{self.email.lower()}"} if self.email else set()
+        if self.subject is not None and not self.subject.startswith(EMAIL):
+            found.add(self.subject)
+        return found
 
     @property
     def allowance(self) -> Allowance | None:

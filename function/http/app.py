@@ -19,7 +19,8 @@ from function.http.edge import Edge
 from function.http.events import Events
 from function.http.jobs import ID, Jobs
 from function.http.ordering import Ordering
-from function.http.probes import Probes
+from function.http.origins import Origins
+from function.http.probes import Probes, Seldom
 from function.http.quota import Quotas
 from function.http.static import Static
 from function.http.uris import Uris
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from function.runtime.lost import DeviceLostError
     from function.settings import Settings
 
+FORCED = web.AppKey("forced", Seldom)
 EDGE = web.AppKey("edge", Edge)
 METRICS = web.AppKey("metrics", Metrics)
 LIMITS = web.AppKey("limits", Limits)
@@ -71,6 +73,7 @@ def build(settings: Settings, health: Health, fetch: Fetch | None = None) -> web
         metrics,
         leaving=lambda: replica.phase is Phase.DRAINING,
         degraded=lambda: service.engines.degraded,
+        origins=Origins.of(settings),
     )
     service.on_load_error = replica.repair
     door = Door(parts, settings.request_timeout_s)
@@ -88,12 +91,13 @@ def build(settings: Settings, health: Health, fetch: Fetch | None = None) -> web
     calls = Calls(service, replica, limits, fetch, jobs)
     quotas = Quotas(limits, fetch)
     desk = desks.desk(settings, storage, unattended.swap, unattended.gate, service.places)
-    events = Events(desk, replica, limits)
-    probes = Probes(service, replica, metrics, health)
+    events = Events(desk, replica, limits, frozenset(settings.event_senders))
+    probes = Probes(service, replica, metrics, health, door)
     static = Static()
     app = web.Application(middlewares=[edge.middleware])
     app.on_startup.append(partial(_mind_the_gpu, health))
     app[EDGE] = edge
+    app[FORCED] = probes.forced
     app[METRICS] = metrics
     app[LIMITS] = limits
     app[WORKS] = works

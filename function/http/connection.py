@@ -7,6 +7,7 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
+from aiohttp.http_exceptions import LineTooLong
 
 from function.http import answers
 from function.problems import Problem
@@ -20,8 +21,13 @@ KEEPALIVE_S = 120.0
 """How long a connection may be idle, or take to send a request's head. It is longer than the 90
 seconds of proxies written in Go, Knative's among them, so that they hang up first."""
 
+MAX_URL_BYTES, MAX_HEADER_BYTES, MAX_HEADERS = 8190, 8192, 128
+"""What a request's address, one header with its name, and all headers may have. The first two are
+not the same, as only the number tells which of them was exceeded."""
+
 log = logging.getLogger("ember.connection")
 
+_TOO_MANY = "Too many headers"  # how aiohttp calls it, in no type of its own
 _AT_ONCE = 32 * 1024
 """So many bytes fit into the transport's buffer: sending them never waits for the client."""
 
@@ -30,6 +36,9 @@ _OPTIONS: dict[str, Any] = {
     "auto_decompress": False,  # else a small body could become an endless one
     "keepalive_timeout": KEEPALIVE_S,
     "lingering_time": 5.0,
+    "max_line_size": MAX_URL_BYTES,
+    "max_field_size": MAX_HEADER_BYTES,
+    "max_headers": MAX_HEADERS,
     "read_bufsize": 2**18,  # so that a photo comes in few pieces
     "logger": log,
 }
@@ -110,5 +119,19 @@ class _Connection(web.RequestHandler):
         if request.writer.output_size > 0:
             raise ConnectionError("a part of the answer is already sent")
         if status == web.HTTPBadRequest.status_code:
-            exc = Problem("bad_request", "The request is not well-formed HTTP.")
+            exc = _unreadable(exc)
         return self._edge.refuse(request, exc)
+
+
+def _unreadable(error: BaseException | None) -> Problem:
+    """Why a request cannot be read."""
+    if isinstance(error, LineTooLong):
+        limit = error.args[1]
+        if limit == MAX_URL_BYTES:
+            return Problem("url_too_long", f"The address has more than {limit} bytes.", limit=limit)
+        return Problem("head_too_large", f"A header has more than {limit} bytes.", limit=limit)
+    if _TOO_MANY in str(getattr(error, "message", "")):
+        return Problem(
+            "head_too_large", f"There are more than {MAX_HEADERS} headers.", limit=MAX_HEADERS
+        )
+    return Problem("bad_request", "The request is not well-formed HTTP.")

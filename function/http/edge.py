@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from aiohttp.web_request import BaseRequest
 
+    from function.http.origins import Origins
     from function.metrics import Metrics
 
 log = logging.getLogger("ember.http")
@@ -82,6 +83,7 @@ class Edge:
         metrics: counts every request.
         leaving: tells whether the replica is about to stop, so that connections are not kept.
         degraded: tells which models run on something else than was wanted.
+        origins: which pages of browsers may call.
     """
 
     def __init__(
@@ -90,8 +92,10 @@ class Edge:
         *,
         leaving: Callable[[], bool],
         degraded: Callable[[], Iterable[str]],
+        origins: Origins,
     ) -> None:
         self._metrics = metrics
+        self._origins = origins
         self._leaving = leaving
         self._degraded = degraded
 
@@ -105,6 +109,7 @@ class Edge:
         response: web.StreamResponse
         try:
             try:
+                self._origins.check(request.headers)
                 response = await handler(request)
             finally:
                 for give_back in exchange.on_end:
@@ -132,7 +137,8 @@ class Edge:
     ) -> web.Response:
         allow = ", ".join(sorted({*allowed, hdrs.METH_OPTIONS}))
         if request.method == hdrs.METH_OPTIONS:
-            return web.Response(status=204, headers={hdrs.ALLOW: allow})
+            asked = self._origins.preflight(request.headers, allow)
+            return web.Response(status=204, headers={hdrs.ALLOW: allow} | asked)
         problem = Problem(
             "method_not_allowed",
             f"{request.method} is not possible here; {allow} are.",
@@ -167,6 +173,9 @@ class Edge:
             headers["Ember-Warnings"] = ", ".join(exchange.warnings)
         if degraded := ", ".join((*self._degraded(), *exchange.degraded)):
             headers["Ember-Degraded"] = degraded
+        headers.update(self._origins.answer(request.headers))
+        if self._origins.vary:
+            headers.add(hdrs.VARY, hdrs.ORIGIN)
         headers[hdrs.SERVER] = "ember"
         headers["X-Content-Type-Options"] = "nosniff"
         headers.setdefault(hdrs.CACHE_CONTROL, "no-store")

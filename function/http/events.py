@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from function.events.desk import Desk
     from function.events.outcome import Outcome
+    from function.http.admission import Visitor
     from function.http.body import Limits
     from warmup.replica import Replica
 
@@ -42,11 +43,19 @@ _MAX_BYTES = 1024**2
 
 @dataclass(frozen=True, slots=True)
 class Events:
-    """Handler of events; no desk means that none are taken in."""
+    """Handler of events.
+
+    Attributes:
+        desk: takes them in; None where none are.
+        replica: tells whether they can be done.
+        limits: of requests.
+        senders: who may send them, where callers say who they are.
+    """
 
     desk: Desk | None
     replica: Replica
     limits: Limits
+    senders: frozenset[str]
 
     async def take(self, request: Request) -> Response:
         """Take in what a request brings."""
@@ -57,11 +66,15 @@ class Events:
                 hint="On the server, EMBER_EVENTS has to name an events.toml; see docs/events.md.",
             )
         check_open(self.replica)
-        async with self.limits.door.visit(request, waits=False):
+        began = asyncio.get_running_loop().time()
+        async with self.limits.door.visit(request, waits=False) as visit:
+            self._check_sender(visit.visitor)
             limits = replace(self.limits, max_bytes=_MAX_BYTES, setting="")
             data = bytes(await body.read(request, limits))
             delivery = await aside(len(data), wire.parse, request.headers.items(), data)
-            outcomes = await asyncio.gather(*map(self.desk.take, delivery.events))
+            outcomes = await asyncio.gather(
+                *(self.desk.take(event, began) for event in delivery.events)
+            )
         kinds = Counter(str(outcome.kind) for outcome in outcomes)
         exchange_of(request).headers[OUTCOME] = ", ".join(
             kind if len(outcomes) == 1 else f"{kind};n={count}" for kind, count in kinds.items()
@@ -78,6 +91,21 @@ class Events:
             return web.Response(body=told, headers=headers)
         told = json.dumps([each.structured() for each in results]).encode()
         return web.Response(body=told, headers={hdrs.CONTENT_TYPE: BATCH})
+
+    def _check_sender(self, visitor: Visitor) -> None:
+        """See that whoever sends this may tell of uploads, which costs nothing.
+
+        Raises:
+            Problem: `forbidden`.
+        """
+        if visitor.subject is None or not self.senders.isdisjoint(visitor.names):
+            return
+        raise Problem(
+            "forbidden",
+            "This caller may not send events.",
+            hint="On the server, EMBER_EVENT_SENDERS has to name it; see docs/events.md.",
+            setting="EMBER_EVENT_SENDERS",
+        )
 
 
 def _worst(outcomes: Sequence[Outcome]) -> Problem | None:

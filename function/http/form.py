@@ -76,10 +76,7 @@ def parse(body: bytes | bytearray, boundary: str) -> Iterator[Part]:
 
 
 def _part(head: bytes | bytearray, data: bytes) -> Part:
-    try:
-        headers = HeaderParser().parsestr(head.decode())
-    except UnicodeDecodeError:
-        raise _broken("the head of a part is not UTF-8") from None
+    headers = HeaderParser().parsestr(_text(head))
     disposition = headers.get_params([], "content-disposition")
     parameters = {key.lower(): value for key, value in disposition}
     name, file_name = (_plain(parameters.get(key)) for key in ("name", "filename"))
@@ -87,6 +84,14 @@ def _part(head: bytes | bytearray, data: bytes) -> Part:
         raise _broken("a part has no `Content-Disposition: form-data; name=…`")
     declared = headers.get_content_type() if "content-type" in headers else None
     return Part(name, data, file_name, declared)
+
+
+def _text(head: bytes | bytearray) -> str:
+    """The head of a part. Names of files are in whatever code page a client has, and of no use."""
+    try:
+        return head.decode()
+    except UnicodeDecodeError:
+        return head.decode("latin-1")
 
 
 def _plain(value: str | tuple[str | None, str | None, str] | None) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 import re
 import time
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from aiohttp import hdrs, web
 
-from function.http import accept, answers, fields
+from function.http import accept, answers, fields, ranges
 from function.http.edge import exchange_of
 from function.http.health import check_open
 from function.http.ordering import answered
@@ -137,8 +138,19 @@ class Jobs:
                     hint="The job says what became of each of its targets.",
                 )
             accept.best(_wishes(request), [found["media_type"]])
-        length = {hdrs.CONTENT_LENGTH: str(kept.size)}
-        return web.Response(body=kept.pieces, content_type=found["media_type"], headers=length)
+        name = hashlib.sha256(job.spec.result(at).encode()).hexdigest()
+        headers: dict[str, str] = {
+            hdrs.ACCEPT_RANGES: "bytes",
+            hdrs.ETAG: f'"{name[:16]}-{kept.size}"',
+        }
+        part = ranges.wanted(request.headers, kept.size, headers[hdrs.ETAG])
+        if part is None:
+            body, status, size = kept.pieces, 200, kept.size
+        else:
+            body, status, size = ranges.cut(kept.pieces, part), 206, part.length
+            headers |= part.headers
+        headers |= {hdrs.CONTENT_LENGTH: str(size), hdrs.CONTENT_TYPE: found["media_type"]}
+        return web.Response(body=body, status=status, headers=headers)
 
     async def events(self, request: Request) -> Response:
         """How far a job is, told with every change (server-sent events)."""

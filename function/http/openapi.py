@@ -35,13 +35,14 @@ _HERE = "http://localhost:8080"
 _CROPS = {"hopper": (106, 73, 420, 387), "collins": (128, 20, 324, 216)}
 
 
-_JOB = {"bad_request", "unauthenticated", "forbidden", "unknown_field", "not_found", "internal"}
+_READ = {"bad_request", "url_too_long", "head_too_large"}
+_JOB = {*_READ, "unauthenticated", "forbidden", "unknown_field", "not_found", "internal"}
 _JOB |= {"auth_unavailable", "jobs_unavailable", "deadline_exceeded"}
 _LIMITS = ("RateLimit", "RateLimit-Policy")
-_CALL = KINDS.keys() - {"not_found", "method_not_allowed"}
+_CALL = KINDS.keys() - {"not_found", "method_not_allowed", "range_not_satisfiable"}
 _NEW_JOB = (_CALL - {"not_acceptable"}) | {"not_found"}
-_EVENTS = KINDS.keys() - {"method_not_allowed", "not_acceptable", "quota_exhausted"}
-_QUOTA = {"bad_request", "unauthenticated", "forbidden", "unknown_field", "internal"}
+_EVENTS = _CALL - {"not_acceptable", "quota_exhausted", "too_often"} | {"not_found"}
+_QUOTA = {*_READ, "unauthenticated", "forbidden", "unknown_field", "internal"}
 _QUOTA |= {"auth_unavailable", "quota_unavailable", "deadline_exceeded"}
 _GRANT = _QUOTA | {"not_found", "body_timeout", "body_too_large", "overloaded"}
 _GRANT |= {"unsupported_media_type", "missing_field", "bad_value"}
@@ -212,7 +213,14 @@ def _jobs() -> Schema:
             )
         },
         "/v1/jobs/{id}/results/{place}": {
-            "get": call("jobResult", "A result", _responses(photos, wrong), name, place)
+            "get": call(
+                "jobResult",
+                "A result, or the part of it that `Range` asks for",
+                _responses(photos, wrong | {"range_not_satisfiable"})
+                | {"206": {"description": "A part", "headers": _every(), "content": photos}},
+                name,
+                place,
+            )
         },
     }
 
@@ -247,7 +255,7 @@ def _events() -> Schema:
                         "content": {"text/html": {"schema": {"type": "string"}}},
                     }
                 }
-                | _problems({"bad_request", "internal"}),
+                | _problems({*_READ, "forbidden", "internal"}),
             },
             "post": {
                 "operationId": "takeEvents",
@@ -361,12 +369,17 @@ def _probes() -> Schema:
         "/warmup": {
             "get": _probe("warmUpTimeline", "How the warm-up went so far", "TimelineOrTrace")
             | {"parameters": [form]},
-            "post": _probe("warmUp", "Warm up, and wait for it", "Timeline", 503)
-            | {"parameters": [force]},
+            "post": _warm_up(force),
         },
         "/metrics": {"get": _probe("metrics", "Metrics for Prometheus")},
         "/openapi.json": {"get": _probe("description", "This document", "")},
     }
+
+
+def _warm_up(force: Schema) -> Schema:
+    call = _probe("warmUp", "Warm up, and wait for it", "Timeline", 503) | {"parameters": [force]}
+    call["responses"] |= _problems({"unauthenticated", "forbidden", "too_often"})
+    return call
 
 
 def _probe(operation: str, summary: str, schema: str | None = None, bad: int = 0) -> Schema:
@@ -382,7 +395,7 @@ def _probe(operation: str, summary: str, schema: str | None = None, bad: int = 0
         "operationId": operation,
         "summary": summary,
         "tags": ["replica"],
-        "responses": answers | _problems({"bad_request", "unknown_field", "internal"}),
+        "responses": answers | _problems({*_READ, "forbidden", "unknown_field", "internal"}),
     }
 
 

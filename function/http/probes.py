@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import os
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, field
+from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any
 
 from aiohttp import hdrs, web
@@ -16,6 +18,7 @@ from warmup.trace_format import trace_events
 if TYPE_CHECKING:
     from aiohttp.web import Request, Response
 
+    from function.http.admission import Door
     from function.http.health import Health
     from function.metrics import Metrics
     from function.service import Service
@@ -25,14 +28,49 @@ _FORMATS = ("json", "trace")
 _FORCE = {"": True, "true": True, "1": True, "false": False, "0": False}
 
 
+_PAUSE_S = 60.0
+_FORWARDED = (hdrs.FORWARDED, hdrs.X_FORWARDED_FOR, hdrs.VIA)
+
+
+class Seldom:
+    """Lets something be done once in `pause_s` seconds; `next` is when it may be done again."""
+
+    def __init__(self, pause_s: float) -> None:
+        self.pause_s, self.next = pause_s, -math.inf
+
+    def check(self, now: float) -> None:
+        """Let it be done, at a time in seconds.
+
+        Raises:
+            Problem: `too_often`.
+        """
+        if now < self.next:
+            raise Problem(
+                "too_often",
+                f"This is done once in {self.pause_s:g} seconds at most, as the replica is not"
+                " ready meanwhile.",
+                headers={hdrs.RETRY_AFTER: str(math.ceil(self.next - now))},
+                limit=self.pause_s,
+            )
+        self.next = now + self.pause_s
+
+
 @dataclass(frozen=True, slots=True)
 class Probes:
-    """Handlers of the probes."""
+    """Handlers of the probes.
+
+    Attributes:
+        service, replica, metrics, health: what is asked about.
+        door: knows operators.
+        forced: when a replica that is ready may be warmed again.
+    """
 
     service: Service
     replica: Replica
     metrics: Metrics
     health: Health
+    door: Door
+    forced: Seldom = field(default_factory=lambda: Seldom(_PAUSE_S))
 
     async def healthz(self, _: Request) -> Response:
         """Alive, whatever the replica is doing, unless a thread is stuck."""
@@ -57,11 +95,21 @@ class Probes:
         return answers.plain(self._timeline())
 
     async def warm(self, request: Request) -> Response:
-        """Wait for the warm-up; `force=true` repeats it."""
+        """Wait for the warm-up; `force=true` repeats it.
+
+        What would be done again and again for whoever asks is for operators: to repeat it, and not
+        to wait for the pause after a failure.
+        """
         fields.no_query(request, {"force"})
         force = _FORCE.get(request.query.get("force", "false").lower())
         if force is None:
             raise Problem("bad_value", "`force` is true or false.", field="force")
+        if force:
+            await self._check_operator(request)
+            if self.replica.ready:
+                self.forced.check(time.monotonic())
+        elif self.replica.next_try_s is not None and not await self._is_operator(request):
+            return answers.plain(self._timeline(), status=503, headers=self._later(True))
         try:
             await self.replica.warm(force=force)
         except Exception:
@@ -69,6 +117,29 @@ class Probes:
         ready = self.replica.ready
         status = 200 if ready else 503
         return answers.plain(self._timeline(), status=status, headers=self._later(not ready))
+
+    async def _is_operator(self, request: Request) -> bool:
+        try:
+            await self._check_operator(request)
+        except Problem:
+            return False
+        return True
+
+    async def _check_operator(self, request: Request) -> None:
+        """See that an operator asks; where nobody says who he is, somebody on this machine.
+
+        Raises:
+            Problem: `forbidden`, `unauthenticated`, `auth_unavailable`.
+        """
+        if self.door.parts.authority is None:
+            if not _from_here(request):
+                raise Problem(
+                    "forbidden",
+                    "Where nobody says who he is, only the machine itself may ask for this.",
+                    hint="On the server, set EMBER_AUTH, and send the credentials of an operator.",
+                )
+        elif not (await self.door.identify(request)).tier.operator:
+            raise Problem("forbidden", "Only an operator may ask for this.")
 
     async def scrape(self, _: Request) -> Response:
         """Metrics for Prometheus."""
@@ -91,3 +162,13 @@ class Probes:
         if not when:
             return {}
         return {hdrs.RETRY_AFTER: str(max(1, math.ceil(self.replica.next_try_s or 0)))}
+
+
+def _from_here(request: Request) -> bool:
+    """Whether a request comes from this machine, and by no proxy on it."""
+    if any(name in request.headers for name in _FORWARDED):
+        return False
+    try:
+        return ip_address(request.remote or "").is_loopback
+    except ValueError:
+        return False

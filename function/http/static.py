@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING
 
 from aiohttp import hdrs, web
 
+from function.http import ranges
+
 if TYPE_CHECKING:
     from aiohttp.web import Request, Response
 
@@ -78,8 +80,12 @@ def _answer(request: Request, file: File) -> Response:
     }
     if any(tag.value in {file.etag, "*"} for tag in request.if_none_match or ()):
         return web.Response(status=304, headers=headers)
-    headers[hdrs.CONTENT_TYPE] = file.media_type
-    return web.Response(body=file.body, headers=headers)
+    headers |= {hdrs.CONTENT_TYPE: file.media_type, hdrs.ACCEPT_RANGES: "bytes"}
+    part = ranges.wanted(request.headers, len(file.body), headers[hdrs.ETAG])
+    if part is None:
+        return web.Response(body=file.body, headers=headers)
+    body = file.body[part.first : part.last + 1]
+    return web.Response(body=body, status=206, headers=headers | part.headers)
 
 
 def _file(name: str, body: bytes) -> File:

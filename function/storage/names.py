@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from urllib.parse import quote, unquote, urlsplit
 
 from function.problems import Problem
+
+_GENERATION = re.compile("[0-9]{1,19}")
 
 
 def uri(bucket: str, name: str, generation: int | None = None) -> str:
@@ -25,6 +28,6 @@ def parse(uri: str) -> tuple[str, str, int | None]:
         good = parts.netloc and name and not parts.query and len(name.encode()) <= 1024
     except ValueError:
         good, generation = False, ""
-    if not good or (generation and not (generation.isascii() and generation.isdigit())):
+    if not good or (generation and not _GENERATION.fullmatch(generation)):
         raise Problem("bad_value", "A gs: URI looks like gs://bucket/folder/photo.jpg.")
     return parts.netloc, name, int(generation) if generation else None

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import re
 import socket
 import ssl
 from contextlib import asynccontextmanager
@@ -44,6 +45,7 @@ _REDIRECTS = {301, 302, 303, 307, 308}
 _FOLLOWED = {"GET", "HEAD"}
 _MOST_REDIRECTS = 5
 _PASSING = {408, 425, 429, 500, 502, 503, 504}
+_METADATA = re.compile(r"x-(?:amz|goog)-meta-(.+)")
 _REFUSED = {401, 402, 403, 407, 451}
 
 
@@ -259,4 +261,10 @@ def _check(response: aiohttp.ClientResponse) -> None:
 
 def _facts(response: aiohttp.ClientResponse) -> Facts:
     declared = "Content-Type" in response.headers
-    return Facts(response.content_length, response.content_type if declared else None)
+    metadata = {
+        match[1]: value
+        for name, value in response.headers.items()
+        if (match := _METADATA.fullmatch(name.lower()))
+    }
+    media_type = response.content_type if declared else None
+    return Facts(response.content_length, media_type, metadata=metadata)

@@ -118,7 +118,7 @@ class GcsSource:
 
     def _stat(self) -> Facts:
         parts = urlsplit(self.uri)
-        generation = int(parts.fragment) if parts.fragment.isdigit() else None
+        generation = int(parts.fragment) if parts.fragment.isdecimal() else None
         bucket = self.cloud.client().bucket(parts.netloc)
         blob = bucket.blob(unquote(parts.path[1:]), generation=generation)
         blob.reload(timeout=self.patience_s, retry=None)

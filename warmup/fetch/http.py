@@ -64,7 +64,7 @@ class HttpSource:
                 _check(response)
                 if response.status == 206:
                     total = response.headers.get("Content-Range", "").rpartition("/")[2]
-                    return Facts(int(total) if total.isdigit() else None, tag, streams=64)
+                    return Facts(int(total) if total.isdecimal() else None, tag, streams=64)
                 return Facts(response.content_length, tag, streams=0)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise _failure(error) from error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -13,6 +14,8 @@ PROGRESS = 1024**2
 LONGEST_S = 30.0
 LONGEST_ASKED_S = 120.0
 """A server that asks for more than this is not waited for."""
+
+_NUMBER = re.compile("[0-9]{1,10}")
 
 
 @dataclass(slots=True)
@@ -46,12 +49,15 @@ class Patience:
 
 
 def retry_after(text: str, now: datetime | None = None) -> float:
-    """The seconds that a Retry-After header asks to wait: it is a number or a date."""
-    if text.strip().isdigit():
+    """The seconds that a Retry-After header asks to wait: it is a number or a date.
+
+    What is neither asks for nothing.
+    """
+    if _NUMBER.fullmatch(text.strip()):
         return float(text)
     try:
         then = parsedate_to_datetime(text)
-    except ValueError:
+        wait = then.replace(tzinfo=then.tzinfo or UTC) - (now or datetime.now(UTC))
+    except (ValueError, TypeError, IndexError, OverflowError):
         return 0.0
-    wait = then.replace(tzinfo=then.tzinfo or UTC) - (now or datetime.now(UTC))
     return max(0.0, wait.total_seconds())

@@ -352,7 +352,7 @@ class TestASink:
 
 class TestLongWork:
     def test_is_not_acknowledged_where_nothing_outlives_the_process(self, cloud, rules, closed):
-        with Live(events=rules, uri_networks=HERE, event_ack_s=0.3) as server:
+        with Live(events=rules, uri_networks=HERE, event_ack_s=2.0) as server:
             upload = cloud.upload("slow/memory.jpg")
             for _ in range(2):
                 answer = post(server, forms.binary(upload))
@@ -365,7 +365,7 @@ class TestLongWork:
             assert cloud.output("slow/memory.jpg").metageneration == 1
 
     def test_beyond_the_room_there_is_has_to_come_later(self, cloud, rules, closed):
-        limits = {"queue_limit": 1, "threads": 1, "event_ack_s": 0.2}
+        limits = {"queue_limit": 1, "threads": 1, "event_ack_s": 2.0}
         with Live(events=rules, uri_networks=HERE, **limits) as server:
             first, second = (cloud.upload(f"slow/room-{n}.jpg") for n in range(2))
             post(server, forms.binary(first, id="1")).problem("event_in_work", 503)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import threading
+from http.server import BaseHTTPRequestHandler
+
 import pytest
 
 from tests.function.http.live import COLLINS, HOPPER, Live
 
 from . import forms
+from .conftest import HERE, serving
 from .test_events import outcome, post
 
 RULES = """
@@ -64,3 +68,81 @@ def test_names_that_climb_are_neither_read_nor_written(live, folder, name):
     answer = post(live, forms.minio(forms.record("photos", name)))
     answer.problem("bad_value", 422)
     assert sorted(folder.rglob("*")) == before
+
+
+ASKING = """
+[sources]
+hopper = "{folder}/hopper.jpg"
+
+[[rule]]
+name = "asking"
+bucket = "photos"
+at = "{store}/"
+content_type = "image/*"
+source_metadata = "person"
+output = "{folder}/asked/{{name}}"
+"""
+
+
+@pytest.fixture
+def store():
+    """A store that speaks S3, whose objects are `{path: metadata}`, and which may be slow."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_HEAD(self):
+            open_.wait(60)
+            found = objects.get(self.path)
+            self.send_response(200 if found is not None else 404)
+            self.send_header("Content-Type", "image/jpeg")
+            self.send_header("Content-Length", str(len(COLLINS)))
+            for name, value in (found or {}).items():
+                self.send_header(f"X-Amz-Meta-{name}", value)
+            self.end_headers()
+
+        def do_GET(self):
+            self.do_HEAD()
+            self.wfile.write(COLLINS)
+
+        def log_message(self, *_):
+            pass
+
+    objects, open_ = {}, threading.Event()
+    open_.set()
+    with serving(Handler) as url:
+        yield url, objects, open_
+        open_.set()
+
+
+@pytest.fixture
+def asked(store, folder, tmp_path):
+    path = tmp_path / "events.toml"
+    path.write_text(ASKING.format(folder=folder.as_uri(), store=store[0]))
+    with Live(
+        events=path, uri_folders=(folder,), uri_networks=HERE, event_ack_s=3.0, uri_timeout_s=60.0
+    ) as server:
+        yield server
+
+
+def test_what_decides_is_what_the_store_says_of_an_upload(asked, store):
+    _, objects, _ = store
+    objects["/mine.jpg"], objects["/bare.jpg"] = {"Person": "hopper"}, {}
+    told = {"userMetadata": {"X-Amz-Meta-Person": "hopper"}, "contentType": "image/jpeg"}
+    for more in ({}, told):
+        request = forms.minio(forms.record("photos", "mine.jpg", str(len(more)), **more))
+        assert outcome(post(asked, request)) == "done"
+    answer = post(asked, forms.minio(forms.record("photos", "bare.jpg", **told)))
+    answer.problem("no_source", 422)
+    gone = post(asked, forms.minio(forms.record("photos", "gone.jpg", **told)))
+    gone.problem("object_not_found", 422)
+
+
+def test_a_store_that_does_not_answer_does_not_hold_up_the_answer(asked, store):
+    _, objects, open_ = store
+    objects["/slow.jpg"] = {"Person": "hopper"}
+    open_.clear()  # and stays so until the test ends, long after the answer
+    answer = post(asked, forms.minio(forms.record("photos", "slow.jpg")))
+    assert answer.problem("storage_unavailable", 503)["setting"] == "EMBER_EVENT_ACK_S"
+    assert outcome(answer) == "later"
+    assert int(answer.headers["Retry-After"]) >= 1
+    open_.set()
+    assert outcome(post(asked, forms.minio(forms.record("photos", "slow.jpg")))) == "done"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from function.events import notice, wire
+from function.events.event import Event
 from function.events.notice import Notice
 from function.problems import Problem
 
@@ -125,7 +127,15 @@ def test_nothing_else_is_raised_whatever_comes(headers, body):
         code = "bad_event"
     assert code == "bad_event"
     for event in delivery.events:
-        assert isinstance(notice.read(event), (str, Notice))
+        assert noticed(event)
+
+
+def noticed(event):
+    """Whether an event tells of an upload, tells why it tells of none, or is refused."""
+    try:
+        return isinstance(notice.read(event), (str, Notice))
+    except Problem as problem:
+        return problem.code == "bad_event"
 
 
 JSON = st.recursive(
@@ -143,7 +153,116 @@ JSON = st.recursive(
 def test_no_data_breaks_the_reading(data, kind):
     value = {"id": "1", "source": "s", "type": kind, "data": data}
     for event in wire.parse([], json.dumps(value).encode()).events:
-        assert isinstance(notice.read(event), (str, Notice))
+        assert noticed(event)
+
+
+@given(JSON)
+def test_no_body_breaks_the_reading(value):
+    """Whatever JSON it is, in place of whatever attribute."""
+    whole = {"id": "1", "source": "s", "type": "t"}
+    for each in (value, whole | {"specversion": value}, whole | {"subject": value, "type": value}):
+        with contextlib.suppress(Problem):
+            assert all(map(noticed, wire.parse([], json.dumps(each).encode()).events))
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"[" * 10**5, b'{"a":' * 10**5, b"\xff\xfe", b"NaN", b"1e999", b'"\\ud800"', b"9" * 5000],
+    ids=["lists", "objects", "bytes", "nan", "infinite", "half", "digits"],
+)
+def test_data_that_nobody_can_read_is_refused_wherever_it_stands(data):
+    coded = base64.b64encode(data).decode()
+    attributes = {"id": "1", "source": "s", "type": forms.FINALIZED}
+    for request in (
+        ({f"ce-{name}": value for name, value in attributes.items()}, data),
+        ({}, json.dumps(attributes | {"data_base64": coded}).encode()),
+        ({}, json.dumps({"message": {"messageId": "1", "data": coded}}).encode()),
+    ):
+        (event,) = wire.parse(request[0].items(), request[1]).events
+        with pytest.raises(Problem) as raised:
+            notice.read(event)
+        assert raised.value.code == "bad_event"
+        (again,) = wire.parse([], json.dumps(event.structured()).encode()).events
+        assert again.data == event.data
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        forms.structured(DATA | {"name": ""}, subject="x"),
+        forms.structured(DATA | {"name": 5}, subject="elsewhere/a"),
+        forms.structured({"bucket": "", "name": "a", "generation": "1"}, source="s"),
+        forms.pushed(DATA | {"bucket": ""}, bucketId=""),
+        forms.unwrapped(DATA | {"name": ""}),
+        forms.minio(forms.record("", "a")),
+        forms.minio(forms.record("photos", "")),
+    ],
+)
+def test_what_tells_of_an_upload_and_not_of_which_is_refused(request_):
+    with pytest.raises(Problem) as raised:
+        read(*request_)
+    assert raised.value.code == "bad_event"
+
+
+class TestHeaders:
+    """The HTTP binding of CloudEvents, 3.1.3.2: quotes, then percent-encoding, of UTF-8."""
+
+    @pytest.mark.parametrize(
+        ("sent", "meant"),
+        [
+            ("in/a.jpg", "in/a.jpg"),
+            ('"in/a.jpg"', "in/a.jpg"),
+            ('"say \\"a\\" \\\\ b"', 'say "a" \\ b'),
+            ('"Euro%20%E2%82%AC"', "Euro €"),
+            ("Euro%20%e2%82%ac%20%F0%9F%98%80", "Euro € 😀"),
+            ("100%25", "100%"),
+            ("%2525", "%25"),
+            ('""', ""),
+            ("  spaced\t", "spaced"),
+            ("caf\udcc3\udca9", "café"),  # raw UTF-8, as aiohttp hands it on
+        ],
+    )
+    def test_every_attribute_is_decoded(self, sent, meant):
+        headers, body = forms.binary(DATA)
+        headers |= {"ce-id": f'"{sent}"' if meant == "" else sent, "ce-subject": sent}
+        if meant == "":
+            headers["ce-id"] = "1"
+        (event,) = wire.parse(headers.items(), body).events
+        assert event.subject == meant
+        assert event.id == (meant or "1")
+
+    @pytest.mark.parametrize(
+        "sent", ['"open', '"', '"a\\"', '"a"b"', "100%", "%G1", "%E2%82", "%FF", "a\udcff", '"%"']
+    )
+    @pytest.mark.parametrize("name", ["ce-id", "ce-subject", "ce-whatever"])
+    def test_what_is_not_well_encoded_is_refused(self, sent, name):
+        headers, body = forms.binary(DATA)
+        with pytest.raises(Problem) as raised:
+            wire.parse((headers | {name: sent}).items(), body)
+        assert raised.value.extra["attribute"] == name[3:]
+
+    @given(st.text(st.characters(exclude_categories=["Cs"])))
+    def test_what_our_own_events_say_comes_back(self, text):
+        headers, body = event_of(text).binary()
+        (again,) = wire.parse(headers.items(), body).events
+        assert again.subject == text
+
+    def test_those_of_an_unwrapped_push_are_utf_8(self):
+        headers, body = forms.unwrapped(DATA)
+        for name in ("objectId", "x-goog-pubsub-message-id"):
+            with pytest.raises(Problem):
+                wire.parse((headers | {name: "a\udcff"}).items(), body)
+
+    def test_a_state_of_a_trace_that_cannot_be_passed_on_is_dropped(self):
+        headers, body = forms.binary(DATA)
+        for state in ("a=\udcff", "a=1\r\nX: y", "a=" + "b" * 513):
+            trace = {"traceparent": TRACEPARENT, "tracestate": state}
+            (event,) = wire.parse((headers | trace).items(), body).events
+            assert event.trace.headers == {"traceparent": TRACEPARENT}
+
+
+def event_of(subject):
+    return Event("1", "s", "t", {"a": 1}, subject)
 
 
 @pytest.mark.parametrize("where", ["ce-traceparent", "traceparent"])
@@ -194,6 +313,21 @@ class TestS3:
         ids = [event.id for event in wire.parse([], body).events]
         assert len(set(ids)) == 2
         assert ids == [event.id for event in wire.parse([], body).events]
+
+    def test_without_an_answer_of_the_store_the_id_does_not_depend_on_the_place(self):
+        def bare(name, version):
+            made = forms.record("p", name, version)
+            del made["responseElements"]
+            return made
+
+        def ids(*records):
+            return [event.id for event in wire.parse([], forms.minio(*records)[1]).events]
+
+        old, new, other = bare("a", "v1"), bare("a", "v2"), bare("b", "v1")
+        assert len({*ids(old), *ids(new), *ids(other)}) == 3
+        assert ids(old, other) == ids(old) + ids(other)
+        assert ids(other, old) == ids(other) + ids(old)
+        assert ids(old | {"responseElements": None}) != ids(new | {"responseElements": {}})
 
     def test_as_a_cloud_event_too(self):
         value = {"id": "1", "source": "minio", "type": "com.amazonaws.s3.objectcreated.put",

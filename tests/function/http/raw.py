@@ -18,7 +18,7 @@ def connection(live, timeout=20.0):
 
 def head(method, path, headers=None, version="HTTP/1.1"):
     """The head of a request, as bytes."""
-    lines = [f"{method} {path} {version}", "Host: ember"]
+    lines = [f"{method} {path} {version}", "Host: localhost"]
     lines += [f"{name}: {value}" for name, value in (headers or {}).items()]
     return ("\r\n".join(lines) + "\r\n\r\n").encode()
 

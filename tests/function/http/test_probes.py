@@ -4,6 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from function.admission import keys
+from function.http.app import FORCED
+from function.http.probes import Seldom
+from function.problems import Problem
+from warmup.retry import Retry
+
 from .live import COLLINS, SOURCE, TARGET, Live
 from .raw import connection, head, read_answer
 
@@ -51,6 +57,13 @@ def test_warm_up_by_request_brings_the_replica_to_ready_once(cold):
     assert cold.form("/v1/faces", ("image", COLLINS)).status == 200
 
 
+@pytest.fixture
+def live(live):
+    """The server, as if nobody had forced a warm-up yet."""
+    live.app[FORCED].next = 0.0
+    return live
+
+
 @pytest.mark.parametrize("force", ["true", "1", "TRUE", ""])
 def test_force_repeats_the_warm_up(live, force):
     before = len(live.get("/warmup").json["steps"])
@@ -64,6 +77,83 @@ def test_a_replica_that_warms_again_still_serves(live):
         client.sendall(head("POST", "/warmup?force=true", {"Content-Length": 0}))
         assert live.form("/v1/faces", ("image", COLLINS)).status == 200
         assert read_answer(client).status == 200
+
+
+def test_force_again_and_again_leaves_the_replica_ready(live):
+    assert live.send("POST", "/warmup?force=true").status == 200
+    before = len(live.get("/warmup").json["steps"])
+    for _ in range(20):
+        answer = live.send("POST", "/warmup?force=true")
+        members = answer.problem("too_often", 429)
+        assert 1 <= int(answer.headers["Retry-After"]) <= members["limit"]
+        assert live.get("/readyz").status == 200
+    assert live.send("POST", "/warmup").status == 200  # which has nothing to do
+    assert len(live.get("/warmup").json["steps"]) == before
+
+
+def test_what_is_seldom_done_may_be_done_again_after_the_pause():
+    seldom = Seldom(60)
+    seldom.check(100.0)
+    for now in (100.0, 159.9):
+        with pytest.raises(Problem) as raised:
+            seldom.check(now)
+    assert raised.value.headers["Retry-After"] == "1"
+    seldom.check(160.0)
+    with pytest.raises(Problem):
+        seldom.check(200.0)
+
+
+@pytest.mark.parametrize("name", ["X-Forwarded-For", "Forwarded", "Via"])
+def test_what_comes_by_a_proxy_forces_nothing_where_nobody_says_who_he_is(live, name):
+    answer = live.send("POST", "/warmup?force=true", headers={name: "for=127.0.0.1"})
+    answer.problem("forbidden", 403)
+    assert live.send("POST", "/warmup", headers={name: "for=127.0.0.1"}).status == 200
+
+
+def test_with_authentication_only_an_operator_forces_a_warm_up(tmp_path):
+    made = {tier: keys.new(tier, tier) for tier in ("vip", "operator")}
+    (tmp_path / "keys").write_text("\n".join(line for _, line in made.values()))
+    sent = {tier: {"Authorization": f"Bearer {key}"} for tier, (key, _) in made.items()}
+    with Live(auth="keys", keys=tmp_path / "keys") as server:
+        before = len(server.get("/warmup").json["steps"])
+        server.send("POST", "/warmup?force=true").problem("unauthenticated", 401)
+        server.send("POST", "/warmup?force=true", headers=sent["vip"]).problem("forbidden", 403)
+        assert len(server.get("/warmup").json["steps"]) == before
+        assert server.send("POST", "/warmup").status == 200
+        assert server.send("POST", "/warmup?force=true", headers=sent["operator"]).status == 200
+        assert len(server.get("/warmup").json["steps"]) > before
+
+
+def test_the_pause_after_a_failure_is_skipped_for_operators_only(tmp_path):
+    key, line = keys.new("op", "operator")
+    (tmp_path / "keys").write_text(line)
+    failed = "no model could be had"
+    with Live(auth="keys", keys=tmp_path / "keys", warm=False) as server:
+        tries = []
+
+        async def fail():
+            tries.append(1)
+            raise OSError(failed)
+
+        server.replica.warmable = Broken(server.service, fail)
+        server.replica.retry = Retry(total_s=86400, first_s=3600)
+        server.send("POST", "/warmup")  # the first try
+        for _ in range(10):
+            answer = server.send("POST", "/warmup")
+            assert (answer.status, "Retry-After" in answer.headers) == (503, True)
+        before = len(tries)
+        operator = {"Authorization": f"Bearer {key}"}
+        assert server.send("POST", "/warmup", headers=operator).status == 503
+        assert len(tries) == before + 1
+
+
+class Broken:
+    """A service whose models cannot be had."""
+
+    fetches, cold = True, True
+
+    def __init__(self, service, fetch):
+        self.fetch, self.load, self.warm = fetch, service.load, service.warm
 
 
 def test_other_parameters_of_the_warm_up_are_refused(live):
