@@ -33,6 +33,12 @@ class DamagedError(WarmupError):
     exit_code = 65
 
 
+class OutsideError(ManifestError):
+    """A model has weights in a file that the manifest does not name; no other try mends that."""
+
+    final = True
+
+
 class UnavailableError(WarmupError):
     """A source does not give the file: refused, not found, not reachable, too slow, offline."""
 

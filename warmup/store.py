@@ -23,6 +23,7 @@ from uuid import uuid4
 
 from warmup import lock
 from warmup.failures import DamagedError, StoreError
+from warmup.outside import check_whole
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -135,6 +136,7 @@ class Store:
 
         Raises:
             DamagedError: it is here, but is not what it should be.
+            OutsideError: it is not all that there is of a model.
             StoreError: it is here, but cannot be read.
         """
         path = file.path or self.path(file.sha256)
@@ -153,7 +155,9 @@ class Store:
                 os.close(fd)
                 return None
             if not trust or not self._proven(file, found):
-                self.prove(file, file.verify(path))
+                verified = file.verify(path)
+                check_whole(file, path)
+                self.prove(file, verified)
             else:
                 with suppress(OSError):
                     os.utime(self._marker(file.sha256))
@@ -171,8 +175,10 @@ class Store:
 
         Raises:
             StoreError: the disk did not take it.
+            OutsideError: it is not all that there is of a model.
         """
         path = self.path(file.sha256)
+        check_whole(file, self.partial(file.sha256).with_suffix(".data"))
         with self.writing(file.name):
             os.fchmod(fd, 0o444)
             os.fsync(fd)
@@ -328,8 +334,10 @@ def replace_file(path: Path, content: Path | str | bytes) -> None:
         beside.unlink(missing_ok=True)
 
 
-def _facts(found: os.stat_result) -> dict[str, int]:
-    return {"size": found.st_size, "mtime_ns": found.st_mtime_ns, "inode": found.st_ino}
+def _facts(found: os.stat_result) -> dict[str, int | bool]:
+    """What a marker has; one without `whole` is older than that check."""
+    stamps = {"size": found.st_size, "mtime_ns": found.st_mtime_ns, "inode": found.st_ino}
+    return stamps | {"whole": True}
 
 
 def _allocated(stat: os.stat_result) -> int:

@@ -125,10 +125,12 @@ def fetcher(url: str) -> Callable[[], Awaitable[bytes]]:
     async def fetch() -> bytes:
         import aiohttp
 
+        from warmup.fetch.urls import exact
+
         timeout = aiohttp.ClientTimeout(total=_TIMEOUT_S)
         async with (
             aiohttp.ClientSession(timeout=timeout, trust_env=True) as session,
-            session.get(url, allow_redirects=False) as response,
+            session.get(exact(url), allow_redirects=False) as response,
         ):
             if response.status != 200:
                 raise ValueError(f"status {response.status}")

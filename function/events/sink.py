@@ -11,6 +11,7 @@ import aiohttp
 
 from function.problems import Problem
 from warmup.fetch.retry import Patience, retry_after
+from warmup.fetch.urls import exact
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,7 +31,7 @@ class Sink:
     """
 
     def __init__(self, url: str, extensions: Mapping[str, str]) -> None:
-        self._url, self._extensions = url, extensions
+        self._url, self._extensions = exact(url), extensions
         self._session: aiohttp.ClientSession | None = None
 
     async def send(self, event: Event) -> None:

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 _RANGE = re.compile(r"([!#$%&'*+.^_`|~0-9a-z-]+)/([!#$%&'*+.^_`|~0-9a-z-]+)")
 
+_WEIGHT = re.compile(r"[0-9]{1,9}(\.[0-9]{0,9})?|\.[0-9]{1,9}")
+
 
 @dataclass(frozen=True, slots=True)
 class Wish:
@@ -82,8 +84,5 @@ def _quality(parameters: Iterable[str]) -> float:
     for parameter in parameters:
         name, _, value = parameter.partition("=")
         if name.strip() == "q":
-            try:
-                return min(max(float(value), 0.0), 1.0)
-            except ValueError:
-                return 0.0
+            return min(float(value), 1.0) if _WEIGHT.fullmatch(value.strip()) else 0.0
     return 1.0

@@ -9,7 +9,7 @@ import asyncio
 import math
 import re
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from aiohttp import hdrs
@@ -20,6 +20,7 @@ from function.admission.room import NoRoomError
 from function.http.edge import exchange_of
 from function.problems import Problem
 from function.runtime.gate import Abandoned
+from function.storage.shares import Shares
 from function.turn import Lane, Turn, current
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 LANE = "Ember-Lane"
 TIMEOUT = "Request-Timeout"
 
+_FETCHING = 1024, 16
 _LOOKING = (Rung.QUICK_SEARCH,)
 _SECONDS = re.compile(r"[0-9]{1,6}(\.[0-9]{1,6})?")
 
@@ -48,10 +50,12 @@ class Door:
     Attributes:
         parts: what decides.
         timeout_s: how long a request may take that does not ask for less.
+        fetching: how many URIs are fetched at once, and for one caller.
     """
 
     parts: Parts
     timeout_s: float
+    fetching: Shares = field(default_factory=lambda: Shares(*_FETCHING))
 
     def visit(self, request: Request, *, waits: bool = True) -> Visit:
         """Let a request in while the body of `async with` runs; see `Visit`.
@@ -159,6 +163,7 @@ class Visit:
         request, door = self._request, self.door
         self.exchange = exchange_of(request)
         self.visitor = await door.identify(request)
+        self.exchange.subject = self.visitor.subject
         allowed_s = min(_wished_s(request), door.timeout_s)
         self.turn = Turn(_lane(request, self.visitor), began + allowed_s)
         if self._waits:

@@ -47,6 +47,7 @@ class Exchange:
         route: the template of its address, never the address itself: its values are without bound.
         request_id: the client's own, where it sent a sane one.
         span: this exchange, in the trace that it is part of.
+        subject: who calls; None where nobody says who he is, or as long as that is not known.
         trace: where the time goes.
         bytes_in: bytes of the body that were read.
         code: of the problem that is the answer.
@@ -59,6 +60,7 @@ class Exchange:
     route: str
     request_id: str
     span: Span
+    subject: str | None = None
     trace: Trace = field(default_factory=Trace)
     bytes_in: int = 0
     code: str | None = None

@@ -9,6 +9,7 @@ import difflib
 import hashlib
 import json
 import re
+from contextlib import nullcontext
 from dataclasses import dataclass
 from email.message import Message
 from typing import TYPE_CHECKING, Any
@@ -150,8 +151,11 @@ async def fetched(sent: Sent, request: Request, limits: Limits, fetch: Fetch) ->
     async def have(photo: Upload | str, name: str) -> Upload:
         if isinstance(photo, Upload):
             return photo
-        with exchange.trace.span("fetch"):
-            return _upload(await fetch(photo, name, take))
+        # Who says nothing about himself may be anybody, so only named callers have shares.
+        who, fetching = exchange.subject, limits.door.fetching
+        async with fetching.place(who) if who else nullcontext():
+            with exchange.trace.span("fetch"):
+                return _upload(await fetch(photo, name, take))
 
     photos = {
         name: tuple([await have(each, name) for each in several])

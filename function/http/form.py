@@ -76,22 +76,20 @@ def parse(body: bytes | bytearray, boundary: str) -> Iterator[Part]:
 
 
 def _part(head: bytes | bytearray, data: bytes) -> Part:
-    headers = HeaderParser().parsestr(_text(head))
+    try:
+        text, whole = head.decode(), True
+    except UnicodeDecodeError:  # names of files are in whatever code page, and of no use
+        text, whole = head.decode("latin-1"), False
+    headers = HeaderParser().parsestr(text)
     disposition = headers.get_params([], "content-disposition")
     parameters = {key.lower(): value for key, value in disposition}
     name, file_name = (_plain(parameters.get(key)) for key in ("name", "filename"))
     if "form-data" not in parameters or name is None:
         raise _broken("a part has no `Content-Disposition: form-data; name=…`")
+    if not whole and not name.isascii():
+        raise _broken("the name of a field is not UTF-8")
     declared = headers.get_content_type() if "content-type" in headers else None
     return Part(name, data, file_name, declared)
-
-
-def _text(head: bytes | bytearray) -> str:
-    """The head of a part. Names of files are in whatever code page a client has, and of no use."""
-    try:
-        return head.decode()
-    except UnicodeDecodeError:
-        return head.decode("latin-1")
 
 
 def _plain(value: str | tuple[str | None, str | None, str] | None) -> str | None:

@@ -16,10 +16,10 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 import aiohttp
-from yarl import URL
 
 from function.problems import Problem
 from function.storage.addresses import inside, public
+from function.storage.pace import LEAST, Pace, TooSlowError
 from function.storage.place import (
     ChangedError,
     Facts,
@@ -29,20 +29,26 @@ from function.storage.place import (
     not_found,
     too_large,
 )
+from function.storage.shares import Shares
 from warmup.fetch.retry import retry_after
 from warmup.fetch.source import TransientError
+from warmup.fetch.urls import exact
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence
 
     from aiohttp.abc import AbstractResolver
     from aiohttp.typedefs import LooseHeaders
+    from yarl import URL
 
     from function.storage.addresses import Network
     from function.storage.place import Take
 
 _REDIRECTS = {301, 302, 303, 307, 308}
 _FOLLOWED = {"GET", "HEAD"}
+_POOLS = {"GET": "read", "HEAD": "read", "PUT": "write", "DELETE": "write", "POST": "tell"}
+_PLACES = {"read": (128, 16), "write": (64, 16), "tell": (32, 4)}
+"""How many connections each kind of call has for itself, and of them for one host."""
 _MOST_REDIRECTS = 5
 _PASSING = {408, 425, 429, 500, 502, 503, 504}
 _METADATA = re.compile(r"x-(?:amz|goog)-meta-(.+)")
@@ -70,7 +76,8 @@ class Web:
     ) -> None:
         self._networks, self._silence_s, self._resolver = networks, silence_s, resolver
         self._trust: ssl.SSLContext | None = None
-        self._sessions: dict[str, aiohttp.ClientSession] = {}
+        self._sessions: dict[tuple[str, str], aiohttp.ClientSession] = {}
+        self._places = {pool: Shares(every, each) for pool, (every, each) in _PLACES.items()}
 
     async def stat(self, uri: str) -> Facts:
         """See `Place`."""
@@ -92,7 +99,10 @@ class Web:
                     hint="Photos already are; store the file as it is.",
                 )
             data = bytearray()
+            clock = asyncio.get_running_loop().time
+            pace = Pace(clock())
             async for chunk in response.content.iter_any():
+                pace.note(len(chunk), clock())
                 if len(data) + len(chunk) > limit:
                     raise too_large(limit)
                 if facts.size is None:
@@ -144,19 +154,30 @@ class Web:
         self, method: str, uri: str, headers: LooseHeaders | None = None, data: bytes | None = None
     ) -> AsyncIterator[aiohttp.ClientResponse]:
         """The good answer, after redirects where something is read; to a POST, any answer."""
-        url = checked(uri)
+        url, pool = checked(uri), _POOLS[method]
         try:
             for _ in range(_MOST_REDIRECTS + 1):
-                session = await self._session(url.scheme)
-                async with session.request(
-                    method, url, headers=headers, data=data, allow_redirects=False
-                ) as response:
-                    if response.status not in _REDIRECTS or method not in _FOLLOWED:
-                        if method != "POST":
-                            _check(response)
-                        yield response
-                        return
-                    url = _next(response)
+                session = await self._session(url.scheme, pool)
+                async with self._places[pool].place(url.host or ""):
+                    # A head may drip as well; what is sent along takes as long as it takes.
+                    async with asyncio.timeout(None if data else self._silence_s):
+                        response = await session.request(
+                            method, url, headers=headers, data=data, allow_redirects=False
+                        )
+                    async with response:
+                        if response.status not in _REDIRECTS or method not in _FOLLOWED:
+                            if method != "POST":
+                                _check(response)
+                            yield response
+                            return
+                        url = _next(response)
+        except TooSlowError:
+            raise Problem(
+                "storage_unavailable",
+                f"What {url.host} sends comes too slowly: fewer than {LEAST} bytes a second.",
+                headers={"Retry-After": "60"},
+                limit=LEAST,
+            ) from None
         except aiohttp.ClientConnectorCertificateError as error:
             raise forbidden(f"The certificate of {url.host} is not good.") from error
         except aiohttp.ClientConnectorError as error:
@@ -171,18 +192,21 @@ class Web:
             raise TransientError(f"{url.host} broke off ({type(error).__name__})") from error
         raise not_found(f"The URI leads to more than {_MOST_REDIRECTS} redirects.")
 
-    async def _session(self, scheme: str) -> aiohttp.ClientSession:
-        """The session for a scheme; each has connections of its own, as each may go elsewhere."""
+    async def _session(self, scheme: str, pool: str) -> aiohttp.ClientSession:
+        """The session for a scheme and a kind of call; each has connections of its own.
+
+        Each scheme may go elsewhere, and nobody's reading holds up what others are to be told.
+        """
         if self._trust is None:  # reading all authorities takes a while
             self._trust = await asyncio.to_thread(ssl.create_default_context)
-        if scheme not in self._sessions:
+        if (scheme, pool) not in self._sessions:
             patience = self._silence_s
-            self._sessions[scheme] = aiohttp.ClientSession(
+            self._sessions[scheme, pool] = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(
                     ssl=self._trust,
                     resolver=self._resolver,
                     use_dns_cache=False,
-                    limit=64,
+                    limit=0,  # see `_PLACES`
                     socket_factory=lambda info: self._socket(scheme, info),
                 ),
                 timeout=aiohttp.ClientTimeout(None, sock_connect=patience, sock_read=patience),
@@ -190,7 +214,7 @@ class Web:
                 auto_decompress=False,
                 headers={"Accept-Encoding": "identity", "User-Agent": "ember"},
             )
-        return self._sessions[scheme]
+        return self._sessions[scheme, pool]
 
     def _socket(self, scheme: str, info: aiohttp.AddrInfoType) -> socket.socket:
         """A socket for an address that will be connected to, if it may be."""
@@ -209,7 +233,7 @@ def checked(uri: str) -> URL:
         Problem: `bad_value`, `object_forbidden`.
     """
     try:
-        url = URL(uri)
+        url = exact(uri)
         good = url.scheme in {"https", "http"} and url.host and url.port
     except ValueError:
         good = False
@@ -223,7 +247,7 @@ def checked(uri: str) -> URL:
 def _next(response: aiohttp.ClientResponse) -> URL:
     """Where a redirect leads; never from https to http."""
     try:
-        url = response.url.join(URL(response.headers["Location"]))
+        url = response.url.join(exact(response.headers["Location"]))
     except (KeyError, ValueError):
         raise not_found("The URI leads to a redirect that leads nowhere.") from None
     if url.scheme not in {"https", "http"} or (response.url.scheme, url.scheme) == (

@@ -20,6 +20,7 @@ from function.runtime import onnxfile
 from function.weights.licences import LICENCES, Licence
 from warmup import manifest
 from warmup.failures import DamagedError, ManifestError
+from warmup.outside import elsewhere
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -111,6 +112,9 @@ def scan(folders: Iterable[Path]) -> tuple[list[Candidate], list[str]]:
             graph = onnxfile.read(path)
         except DamagedError as error:
             unknown.append(str(error))
+            continue
+        if other := elsewhere(path):
+            unknown.append(f"{path.name}: has values in a second file ({other}); make one of both")
             continue
         if found := recognise(graph):
             rank = SIGNATURES.index(found)

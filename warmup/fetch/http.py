@@ -10,6 +10,7 @@ import aiohttp
 
 from warmup.fetch.retry import retry_after
 from warmup.fetch.source import Facts, RefusedError, RestartError, TransientError
+from warmup.fetch.urls import exact
 
 if TYPE_CHECKING:
     from warmup.fetch.source import Sink
@@ -31,6 +32,7 @@ def session(patience_s: float) -> aiohttp.ClientSession:
         connector=aiohttp.TCPConnector(limit=0, ssl=ssl.create_default_context()),
         timeout=timeout,
         trust_env=True,
+        requote_redirect_url=False,
         auto_decompress=False,
         read_bufsize=1024**2,
         headers={"Accept-Encoding": "identity", "User-Agent": "ember"},
@@ -57,7 +59,7 @@ class HttpSource:
         """Ask for the first byte: not every server, and no signed URL, answers HEAD."""
         try:
             asked = self.headers | {"Range": "bytes=0-0"}
-            async with self.session.get(self.uri, headers=asked) as response:
+            async with self.session.get(exact(self.uri), headers=asked) as response:
                 tag = self._tag(response)
                 if response.status == 416:  # what a range of an empty file is
                     return Facts(0, tag, streams=0)
@@ -77,7 +79,7 @@ class HttpSource:
             if "ETag" in self.tags and facts.tag and not facts.tag.startswith("W/"):
                 headers["If-Range"] = facts.tag
         try:
-            async with self.session.get(self.uri, headers=headers) as response:
+            async with self.session.get(exact(self.uri), headers=headers) as response:
                 if response.status == 416:
                     raise RestartError("it has become shorter")
                 _check(response)

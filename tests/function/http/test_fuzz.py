@@ -91,9 +91,18 @@ header = st.text(
     accept=header,
     request_id=header,
     encoding=st.sampled_from(["identity", "gzip", ""]) | header,
-)
-def test_any_headers_are_answered_with_a_problem(live, content_type, accept, request_id, encoding):
+    name=st.sampled_from(
+        ["Authorization", "Origin", "Prefer", "Range", "If-Range", "If-None-Match", "Request-Timeout",
+         "Ember-Lane", "Ember-Ping", "Last-Event-ID", "Idempotency-Key", "traceparent", "tracestate",
+         "Expect", "Cookie", "Forwarded", "Via"]
+    ),
+    value=header,
+)  # fmt: skip
+def test_any_headers_are_answered_with_a_problem(
+    live, content_type, accept, request_id, encoding, name, value
+):
     headers = {
+        name: value,
         "Content-Type": content_type,
         "Accept": accept,
         "X-Request-Id": request_id,

@@ -136,7 +136,7 @@ def test_the_pause_after_a_failure_is_skipped_for_operators_only(tmp_path):
             raise OSError(failed)
 
         server.replica.warmable = Broken(server.service, fail)
-        server.replica.retry = Retry(total_s=86400, first_s=3600)
+        server.replica.retry = Retry(total_s=86400, first_s=3600, most_s=3600)
         server.send("POST", "/warmup")  # the first try
         for _ in range(10):
             answer = server.send("POST", "/warmup")

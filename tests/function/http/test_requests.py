@@ -69,6 +69,27 @@ def test_a_file_part_needs_no_name_when_it_says_that_it_is_an_image(live):
 
 
 @pytest.mark.parametrize(
+    "head",
+    [
+        'name="image"; filename="café.jpg"'.encode("cp1252"),
+        'name="image"; filename="фото.jpg"'.encode("cp1251"),
+        'name="image"; filename="写真.jpg"'.encode("cp932"),
+        'name="image"; filename="表"'.encode("cp932"),  # which ends with a backslash
+        'name="image"; filename="照片.jpg"'.encode("gb18030"),
+        'filename="사진.jpg"; name="image"'.encode("cp949"),
+        'name="image"; filename="a…b.jpg"'.encode("cp1252"),  # a line break of Unicode
+        b'name="image"; filename="\xff\xfe\x00.jpg"',
+        b'name="image"; filename="a.jpg"\r\nContent-Description: Gr\xfc\xdfe',
+        b"name=image; filename*=utf-8''%FF%fe.jpg",
+        b"name=image; filename*=no-such-code-page''a.jpg",
+    ],
+)
+def test_the_name_of_a_file_may_have_whatever_bytes(live, head):
+    body = OPEN + b"Content-Disposition: form-data; " + head + b"\r\n\r\n" + HOPPER + b"\r\n" + END
+    assert live.send("POST", "/v1/faces", body, FORM).status == 200
+
+
+@pytest.mark.parametrize(
     "body",
     [
         b"",
