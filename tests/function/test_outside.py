@@ -38,7 +38,7 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(ANY, inner, max_size=4),
     max_leaves=8,
 )
-DEEP = [b"[" * 100_000, b'{"a":' * 100_000, b"[" * 900 + b"]" * 900, b"1e999", b"9" * 5000, b"NaN"]
+DEEP = [b"[" * 100_000, b'{"a":' * 100_000, b"1e999", b"9" * 5000, b"NaN"]
 
 
 @calm
@@ -52,8 +52,6 @@ def test_json_is_what_can_be_written_again_or_refused(text):
     "text", [*DEEP, b'"\\ud800"', b'{"\\uDfff": 1}', b"\xff", b"", b"\xef\xbb\xbf1"]
 )
 def test_json_that_is_none_is_a_value_error(text):
-    if text.startswith(b"[" * 900) and text.endswith(b"]"):
-        return  # deep, and as deep as Python allows
     with pytest.raises(ValueError):  # noqa: PT011 (any is fine)
         jsontext.parse(text)
 
@@ -107,7 +105,7 @@ async def test_whatever_an_issuer_signs_is_a_caller_or_rejected(value, name):
         signed = jwt.encode(claims, RSA, "RS256", {"kid": "k"})
         caller = await authority().caller(signed)
         assert isinstance(caller, Caller)
-        assert caller.email is None or claims["email_verified"] is True
+        assert caller.email is None or claims.get("email_verified") is True
 
 
 @calm
@@ -119,14 +117,12 @@ async def test_a_document_without_keys_is_told_of(document):
 
 
 @calm
-@given(ANY.filter(str.isascii))
-def test_what_is_no_key_is_rejected(credentials, tmp_path_factory):
+@given(credentials=ANY.filter(str.isascii))
+async def test_what_is_no_key_is_rejected(credentials, tmp_path_factory):
     path = tmp_path_factory.getbasetemp() / "no-keys"
     path.touch()
-    import asyncio
-
     with pytest.raises(RejectedError):
-        asyncio.run(Keys(path).caller(credentials))
+        await Keys(path).caller(credentials)
 
 
 @calm
@@ -183,7 +179,7 @@ def test_every_uri_is_refused_or_asked_for_as_it_is(text):
 
 
 @calm
-@given(ANY, st.sampled_from(["", "file", "data", "https", "http", "gs", "ftp"]))
+@given(text=ANY, scheme=st.sampled_from(["", "file", "data", "https", "http", "gs", "ftp"]))
 async def test_storage_reads_no_uri_that_makes_no_sense(tmp_path_factory, text, scheme):
     storage = Storage(folders=(tmp_path_factory.getbasetemp(),), timeout_s=5.0)
     if scheme in {"https", "http", "gs"}:

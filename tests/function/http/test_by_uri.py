@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import http.server
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from ipaddress import ip_network
 
 import pytest
 
+from function.admission import keys
+from function.http.admission import _FETCHING
+from function.orders import Upload
 from tests.warmup.gcs import fake_gcs
 
 from .live import COLLINS, HOPPER, SOURCE, TARGET, Live
+from .raw import eventually
 
 
 @pytest.fixture(scope="module")
@@ -82,3 +88,31 @@ def test_a_page_instead_of_a_photo_is_said_to_be_one(live, folder, site):
     (folder / "login.html").write_text("<!doctype html><title>Log in</title>")
     answer = live.json("/v1/faces", {"image": f"{site}/login.html"})
     assert "text/html" in answer.problem("unsupported_media_type", 415)["detail"]
+
+
+def test_one_caller_takes_no_more_than_its_share_of_what_is_fetched(tmp_path):
+    made = {name: keys.new(name, "vip") for name in ("ann", "bob")}
+    (tmp_path / "keys").write_text("\n".join(line for _, line in made.values()))
+    sent = {name: f"Bearer {key}" for name, (key, _) in made.items()}
+    share, held, over = _FETCHING[1], [], threading.Event()
+
+    async def fetch(uri, field, take):
+        if uri == "https://slow":
+            held.append(field)
+            while not over.is_set():
+                await asyncio.sleep(0.01)
+        return Upload(HOPPER, field)
+
+    def ask(uri, who):
+        return server.json("/v1/faces", {"image": uri}, Authorization=sent[who]).status
+
+    with (
+        Live(auth="keys", keys=tmp_path / "keys", fetch=fetch) as server,
+        ThreadPoolExecutor(share + 8) as pool,
+    ):
+        slow = [pool.submit(ask, "https://slow", "ann") for _ in range(share + 4)]
+        eventually(lambda: len(held) == share)
+        assert ask("https://quick", "bob") == 200
+        assert len(held) == share
+        over.set()
+        assert {each.result() for each in slow} == {200}

@@ -92,9 +92,9 @@ header = st.text(
     request_id=header,
     encoding=st.sampled_from(["identity", "gzip", ""]) | header,
     name=st.sampled_from(
-        ["Authorization", "Origin", "Prefer", "Range", "If-Range", "If-None-Match", "Request-Timeout",
-         "Ember-Lane", "Ember-Ping", "Last-Event-ID", "Idempotency-Key", "traceparent", "tracestate",
-         "Expect", "Cookie", "Forwarded", "Via"]
+        ["Authorization", "Origin", "Prefer", "Range", "If-Range", "If-None-Match", "Via", "Cookie",
+         "Request-Timeout", "Ember-Lane", "Ember-Ping", "Last-Event-ID", "Idempotency-Key",
+         "traceparent", "tracestate", "Expect", "Forwarded"]
     ),
     value=header,
 )  # fmt: skip

@@ -450,3 +450,66 @@ async def test_a_certificate_counts_when_an_authority_of_the_environment_has_sig
         monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "photos.test.crt"))
         found = await storage(networks=HERE, resolver=resolver, timeout_s=5).read(uri, LIMIT)
         assert found.data == DATA
+
+
+SIGNED = [
+    "/a%2Fb%27c%28d%29%3Af.jpg?Credential=AK%2F2026%2Fs3&Signature=a%2Bb%2Fc%3D%7E%40",
+    "/plain/../dots/./kept//twice?x=1+2&y='()*!&empty=&=",
+    "/lower%c3%a4UPPER%C3%A4?q=%zz%",
+    '/a|b^c`d{e}[f]\\g?h="<>',
+    "?only=a%2Fb",
+]
+
+
+class Raw:
+    """A server that notes the first line of each request as it came."""
+
+    def __init__(self):
+        self.asked, self.location = [], ""
+
+    async def answer(self, reader, writer):
+        head = await reader.readuntil(b"\r\n\r\n")
+        method, target, _ = head.split(b"\r\n")[0].decode().split(" ")
+        self.asked.append((method, target))
+        status, more = "200 OK", ""
+        if target == "/away":
+            status, more = "302 Found", f"Location: {self.location}\r\n"
+        writer.write(f"HTTP/1.1 {status}\r\n{more}Content-Length: 0\r\n\r\n".encode())
+        await writer.drain()
+        writer.close()
+
+
+@pytest.fixture
+async def raw():
+    raw = Raw()
+    server = await asyncio.start_server(raw.answer, "127.0.0.2", 0)
+    raw.port = server.sockets[0].getsockname()[1]
+    raw.at = f"http://127.0.0.2:{raw.port}"
+    yield raw
+    server.close()
+
+
+@pytest.mark.parametrize("signed", SIGNED)
+async def test_a_signed_url_is_asked_for_byte_for_byte(here, raw, signed):
+    uri, asked = raw.at + signed, signed if signed.startswith("/") else f"/{signed}"
+    await here.read(uri, LIMIT)
+    await here.stat(uri)
+    await here.write(uri, b"x", media_type="image/png")
+    await here.delete(uri)
+    await here.post(uri, b"{}", {})
+    assert raw.asked == [(each, asked) for each in ("GET", "HEAD", "PUT", "DELETE", "POST")]
+
+
+@pytest.mark.parametrize("signed", SIGNED[:4])
+@pytest.mark.parametrize("absolute", [True, False])
+async def test_so_is_where_a_redirect_leads(here, raw, signed, absolute):
+    if "/../" in signed and not absolute:
+        return  # steps of a reference are taken (RFC 3986, 5.2.4)
+    raw.location = (raw.at if absolute else "") + signed
+    await here.read(f"{raw.at}/away", LIMIT)
+    assert raw.asked == [("GET", "/away"), ("GET", signed)]
+
+
+async def test_what_no_request_can_have_in_it_is_encoded_and_nothing_else(here, raw):
+    await here.read(f"{raw.at}/ä b%2F?c=ü%2F d#not-sent", LIMIT)
+    assert raw.asked == [("GET", "/%C3%A4%20b%2F?c=%C3%BC%2F%20d")]
