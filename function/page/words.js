@@ -11,6 +11,8 @@ const WARNINGS = {
   sources_differ: "The source photos do not seem to show one and the same person.",
   first_frame: "The image is animated or has several pages; only the first was used.",
   alpha_flattened: "This format has no transparency; transparent parts were put on white.",
+  no_end: "The JPEG lacks its end, as if a few bytes were lost; all of the picture is there.",
+  sound_left_out: "A further sound track has an unknown coding and was left out.",
 };
 
 const PHASES = {
