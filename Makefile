@@ -135,7 +135,8 @@ namespace: $(NAMESPACE)
 resources: [../../knative/overlays/$(OVERLAY)]
 patches:
 $(call replaced,IMAGE,group: serving.knative.dev,template/spec/containers/0)
-$(call replaced,IMAGE,group: serving.knative.dev,template/spec/initContainers/0)
+$(if $(findstring /models-oci,$(file <knative/overlays/$(OVERLAY)/kustomization.yaml)),,$(call \
+	replaced,IMAGE,group: serving.knative.dev,template/spec/initContainers/0))
 $(call replaced,IMAGE,name: ember-prepull,template/spec/initContainers/0)
 $(call replaced,IMAGE,name: ember-store,template/spec/containers/0)
 $(call replaced,KEEPALIVE_IMAGE,kind: CronJob,jobTemplate/spec/template/spec/containers/0)

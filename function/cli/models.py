@@ -102,9 +102,38 @@ def check(ctx: click.Context, file: Path | None) -> None:
     ctx.invoke(cli.check, file=file)
 
 
+@click.command()
+@click.argument("file", required=False, type=click.Path(path_type=Path))
+@click.option(
+    "-o", "--output", "out", required=True, type=click.Path(path_type=Path), help="The folder."
+)
+@click.pass_obj
+def image(embedded: Path, *, file: Path | None, out: Path) -> None:
+    """Make an OCI image of a manifest and its files, for nodes to pull and pods to mount.
+
+    FILE is the manifest; without it, the one that would be served. What it names is fetched first,
+    and proven. Container tools read the folder as oci:FOLDER; docs/deploy.md shows how it is pushed
+    and used (component models-oci).
+    """
+    from function.weights import ociimage
+    from warmup import manifest
+    from warmup.prefetch import prefetch
+    from warmup.settings import load
+
+    settings = load(os.environ)
+    path = file or settings.manifest or embedded
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise Failure(f"{out} is there already; name an empty folder.", Exit.CANNOT_WRITE)
+    with prefetch(manifest.read(path), settings) as ready:
+        made = ociimage.write(path, ready.models, out)
+    click.echo(f"{out}: {made.layers} layers, {made.size / 1e6:,.1f} MB")
+    click.echo(f"push it: skopeo copy oci:{out} docker://REGISTRY/NAME")
+    click.echo(f"name it: REGISTRY/NAME@{made.digest}")
+
+
 models = click.Group(
     "models",
-    commands=[*cli.models.commands.values(), check, import_, inspect, batch, fp16],
+    commands=[*cli.models.commands.values(), check, import_, inspect, batch, fp16, image],
     help=cli.models.help,
 )
 

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 NEEDS = {
     "mig": ("gpu",),
+    "dra": ("gpu",),
+    "sharing": ("gpu",),
     "prescaler-watch": ("prescaler",),
     "eventing-kafka": ("eventing",),
     "eventing-rabbitmq": ("eventing",),
@@ -27,13 +29,17 @@ NEEDS = {
 
 BEFORE = {
     ("keepalive", "keys"): "keys gives the ping its key, for which the ping has to be there",
+    **{
+        (name, "models-oci"): f"{name} changes the init container, which models-oci takes away"
+        for name in ("eventing", "keys", "size")
+    },
 }
 """Pairs of which the first has to come first, and why."""
 
 _OF_THE_SERVICE = (
-    *("canary", "cold-start", "eventing", "gpu", "gpu-utilisation", "keys", "min-scale", "models"),
-    *("monitoring", "network-policy", "node-cache", "pdb", "prescaler", "priority", "redis"),
-    *("rps", "scale-to-zero", "single-gpu", "size", "zones"),
+    *("canary", "cold-start", "dra", "eventing", "gpu", "gpu-utilisation", "keys", "min-scale"),
+    *("models", "models-oci", "monitoring", "network-policy", "node-cache", "pdb", "prescaler"),
+    *("priority", "redis", "rps", "scale-to-zero", "sharing", "single-gpu", "size", "zones"),
 )
 """Those that change the Knative Service or look for its replicas."""
 
@@ -41,6 +47,11 @@ _REFUSED = {
     ("canary", "single-gpu"): "the canary needs a GPU of its own, which there is not",
     ("engine-build-job", "single-gpu"): "the job would wait for the one GPU, which the replica has;"
     " build plans on another machine",
+    ("dra", "mig"): "the DeviceClass is of whole GPUs; a slice needs one of its own",
+    ("dra", "sharing"): "the device plugin shares GPUs, in whose place the DRA driver is",
+    ("mig", "sharing"): "a replica has either a slice or a share",
+    ("models", "models-oci"): "both name the manifest that is served",
+    ("models-oci", "node-cache"): "the node keeps the image of the models already",
     ("eventing", "keys"): "the Broker sends no key, so each event would be refused; deploy a second"
     " Service for events, in a namespace of its own",
     ("eventing-kafka", "eventing-rabbitmq"): "a Broker keeps its events in one of them",

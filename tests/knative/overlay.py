@@ -13,6 +13,7 @@ VALUES = {
     "coldStart": "540s",
     "ceiling": "6",
     "gpu": "NVIDIA-L4",
+    "modelsImage": "registry.example/ember-models@sha256:" + 64 * "0",
     "cpu": "2",
     "memory": "2Gi",
     "places": 4,

@@ -73,10 +73,16 @@ class Effect:
     set: dict[str, str]
     gone: frozenset[str]
 
-    def lost(self, found: dict[str, str]) -> Iterator[str]:
-        """What of it is not among the leaves of something, in words."""
+    def lost(self, found: dict[str, str], other: Effect) -> Iterator[str]:
+        """What of it is not among the leaves of something, in words.
+
+        Args:
+            found: the leaves.
+            other: of the component beside it; in what that takes away whole, nothing need be set.
+        """
+        away = tuple(path.removesuffix("name") for path in other.gone if path.endswith("].name"))
         for path, value in self.set.items():
-            if found.get(path) != value:
+            if found.get(path) != value and not path.startswith(away):
                 yield f"{path}: {value} became {found.get(path, 'nothing')}"
         for path in self.gone & found.keys():
             yield f"{path} is back: {found[path]}"

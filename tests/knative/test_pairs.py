@@ -66,11 +66,15 @@ class TestPairs:
         lost = []
         for other in partners(name):
             both = leaves[pairs.with_needs((name, other))]
+            alone = {
+                one: pairs.effect(leaves[NEEDS.get(one, ())], leaves[pairs.with_needs((one,))])
+                for one in (name, other)
+            }
             for one, beside in ((name, other), (other, name)):
                 if one in NEEDS.get(beside, ()):
                     continue  # which is there to change it
-                alone = pairs.effect(leaves[NEEDS.get(one, ())], leaves[pairs.with_needs((one,))])
-                lost += [f"{name}, {other}: of {one}: {told}" for told in alone.lost(both)]
+                told = alone[one].lost(both, alone[beside])
+                lost += [f"{name}, {other}: of {one}: {each}" for each in told]
         assert lost == []
 
     def test_their_order_makes_no_difference(self, name, leaves):
