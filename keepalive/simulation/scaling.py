@@ -90,20 +90,23 @@ class Knative:
 
 
 class Hpa:
-    """A HorizontalPodAutoscaler on how busy the replicas are.
+    """A HorizontalPodAutoscaler on how busy the replicas are, or on how many requests come.
 
     Args:
-        spec: what is asked of it; its target is the busy part of a replica's time.
+        spec: what is asked of it; its target is the busy part of a replica's time, or the requests
+            per second for each replica.
         queue: how many requests each replica lets wait.
         ready: replicas at the start.
+        requests: whether it looks at requests, counted before the replicas.
     """
 
-    def __init__(self, spec: hpa.Spec, queue: int, ready: int) -> None:
+    def __init__(self, spec: hpa.Spec, queue: int, ready: int, *, requests: bool = False) -> None:
         self._spec = spec
         self._queue = queue
         self._ready = max(ready, spec.least)
+        self._requests = requests
         self._memory = hpa.Memory()
-        self._busy = 0.0
+        self._load = 0.0
         self._served = 0
         self._usage: float | None = None
 
@@ -120,20 +123,30 @@ class Hpa:
 
         No pipeline of metrics is faster: they are scraped, averaged and only then asked for.
         """
-        self._busy += seen.busy
+        self._load += seen.came if self._requests else seen.busy
         self._served += ready
         if now % hpa.SYNC_S:
             return wanted
-        usage = self._usage
-        self._usage = min(1.0, self._busy / self._served) if self._served else 0.0
-        self._busy = self._served = 0
+        usage, self._usage = self._usage, self._measured()
+        self._load = self._served = 0
         if usage is None:
             return wanted
-        observed = hpa.Observed(now, wanted, [usage] * ready, unready=max(0, wanted - ready))
+        observed = (
+            # Requests belong to no replica: the sum counts, whether replicas are ready or not.
+            hpa.Observed(now, wanted, [usage / wanted] * wanted)
+            if self._requests
+            else hpa.Observed(now, wanted, [usage] * ready, unready=max(0, wanted - ready))
+        )
         least = min(max(self._spec.least, floor), self._spec.most)
         decision = hpa.decide(replace(self._spec, least=least), observed, self._memory)
         self._memory = decision.memory
         return decision.replicas
+
+    def _measured(self) -> float:
+        """The busy part of all replicas' time, or requests per second."""
+        if self._requests:
+            return self._load / hpa.SYNC_S
+        return min(1.0, self._load / self._served) if self._served else 0.0
 
 
 class Static:

@@ -48,6 +48,27 @@ def test_the_tide_saves_58_per_cent_of_eight_static_replicas():
     assert planned.outcome.gpu_hours <= 0.42 * 8 * 6
 
 
+def test_the_hpa_of_qps_hpa_bears_a_surge_at_20_requests_for_each_replica():
+    """200 to 600 requests/s in 90 s; a replica does 48.8 in full batches, so 20 is 41 % of that."""
+    outcome = cases.surge(20)
+    assert outcome.worst(0.99) <= 0.8
+    assert outcome.lost == 0
+    late = cases.surge(35)  # 72 %: it sees the surge too late to start what it lacks
+    assert late.worst(0.99) > 5
+    assert late.lost > 0
+
+
+def test_a_lost_cluster_costs_what_is_sent_there_until_it_is_noticed():
+    """Of 200 requests/s half go to each cluster; six replicas bear all of them."""
+    borne = cases.drill(6, 10)
+    assert borne.lost == 1000
+    assert borne.recovered_s == 10
+    assert borne.most_p99_s <= 0.8
+    short = cases.drill(4, 10)  # which has to start replicas first
+    assert short.most_p99_s > 5 * borne.most_p99_s
+    assert short.recovered_s > 60
+
+
 def test_a_floor_on_working_days_saves_the_weekend_and_no_working_day_meets_a_cold_start():
     """From Friday to Sunday. A request on Saturday that finds no replica waits for one. On Sunday
     evening there is none, until the lead time of Monday's window begins."""

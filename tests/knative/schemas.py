@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import kubernetes_validate
 from cloudcoil.models.knative_serving.serving.v1 import Service
+from cloudcoil.models.knative_serving.serving.v1beta1 import DomainMapping
 from cloudcoil.models.prometheus_operator.v1 import PodMonitor, PrometheusRule, ServiceMonitor
 from pydantic import ValidationError
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 KUBERNETES = "1.36.0"
 _EXTENSIONS = {
     "eventing.knative.dev/v1": {"Broker": Broker, "Trigger": Trigger},
+    "serving.knative.dev/v1beta1": {"DomainMapping": DomainMapping},
     "sources.knative.dev/v1": {"SinkBinding": SinkBinding},
     "monitoring.coreos.com/v1": {
         "PodMonitor": PodMonitor,
@@ -32,7 +34,7 @@ _EXTENSIONS = {
         "ServiceMonitor": ServiceMonitor,
     },
 }
-UNPUBLISHED = {"RabbitmqBrokerConfig"}
+UNPUBLISHED = {"DNSEndpoint", "RabbitmqBrokerConfig"}
 """Kinds whose form nobody has published as a package."""
 _LEFT_OPEN = {"spec.delivery.timeout", "spec.template.spec.volumes[].image"}
 """Fields that Knative takes and the published schema leaves out: one is on by default, as

@@ -30,13 +30,14 @@ if TYPE_CHECKING:
     from keepalive.simulation.outcome import Outcome
 
 _QUEUE = 320
+PARTS = ("flash", "tide", "week", "surge", "clusters", "speed")
 
 
 def main() -> int:
     """Print the tables; 1 when an objective is missed."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench.elastic", description=__doc__)
     parser.add_argument("--pictures", type=Path, help="a folder for pictures")
-    parser.add_argument("--only", choices=("flash", "tide", "week", "speed"), help="one part")
+    parser.add_argument("--only", choices=PARTS, help="one part")
     parser.add_argument("--quick", action="store_true", help="the tide in a quarter of a day")
     options = parser.parse_args()
     pictures, only = options.pictures, options.only
@@ -52,6 +53,10 @@ def main() -> int:
     ]
     if only in {None, "week"}:
         kept.append(weekdays(pictures))
+    if only in {None, "surge"}:
+        kept.append(surge())
+    if only in {None, "clusters"}:
+        clusters()
     if only in {None, "speed"}:
         speed()
     return 0 if all(kept) else 1
@@ -132,6 +137,35 @@ def weekdays(pictures: Path | None) -> bool:
     if pictures:
         picture.draw(planned, pictures / "elastic-week.png", "A week: floor 1, at weekends 0")
     return int(planned.series.met_cold[: cases.SATURDAY].sum()) == 0
+
+
+def surge() -> bool:
+    """Print what the HPA of qps-hpa makes of a surge, by its target."""
+    print("\n### 200 to 600 requests/s within 90 s, under an HPA\n")
+    print(
+        "| HPA's target for each replica | GPU-hours | p99, worst 5 min | lost |\n|---|---|---|---|"
+    )
+    outcomes = {f"{target} requests/s": cases.surge(target) for target in (20, 25, 30, 35)}
+    outcomes["70 % busy"] = cases.surge(0.7, requests=False)
+    for name, outcome in outcomes.items():
+        tail = seconds(outcome.worst(0.99))
+        print(f"| {name} | {outcome.gpu_hours:.1f} | {tail} | {outcome.lost:,} |")
+    first = outcomes["20 requests/s"]
+    return first.worst(0.99) <= 0.8 and first.lost == 0
+
+
+def clusters() -> None:
+    """Print what the loss of one of two clusters costs, by floor and by how soon it is noticed."""
+    print("\n### 200 requests/s on two clusters, of which one is gone\n")
+    print("| floor of each | noticed after | lost | p99, worst minute | recovered after |")
+    print("|---|---|---|---|---|")
+    for floor in (4, 6, 8):
+        for noticed_s in (10, 60, 300):
+            found = cases.drill(floor, noticed_s)
+            print(
+                f"| {floor} | {noticed_s} s | {found.lost:,} | {seconds(found.most_p99_s)}"
+                f" | {found.recovered_s} s |"
+            )
 
 
 def speed() -> None:

@@ -10,6 +10,7 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 
+from keepalive import hpa
 from keepalive.kpa.settings import Metric, Settings
 from keepalive.plan.choice import Choice, Cover
 from keepalive.plan.search import Bounds
@@ -120,6 +121,71 @@ WEEKDAYS = Schedule(
     windows=(Window("0 0 * * mon-fri", timedelta(hours=24), 1),),
 )
 """One replica on working days, none at the weekend."""
+
+
+SURGE = shapes.flash(200, 600, 7200, hour=0.5, rise_s=90, hold_s=1800, fall_s=900)
+"""(two hours,) 200 requests a second, 600 within a minute and a half, and back."""
+_UP = hpa.Rules(0, (hpa.Policy(hpa.Unit.PERCENT, 100, 15), hpa.Policy(hpa.Unit.PODS, 4, 15)))
+_DOWN = hpa.Rules(
+    300,
+    (hpa.Policy(hpa.Unit.PERCENT, 10, 60), hpa.Policy(hpa.Unit.PODS, 1, 60)),
+    hpa.Select.MIN,
+)
+"""As the component qps-hpa has it."""
+
+
+def surge(target: float, *, requests: bool = True) -> Outcome:
+    """The surge under the HPA of qps-hpa, at so many requests a second (or so busy) a replica."""
+    spec = hpa.Spec(target, 30, 2, _UP, _DOWN)
+    rule = partial(scaling.Hpa, spec, 320, 5, requests=requests)
+    return simulate(Scenario(SURGE, FLASH.service, COLD_STARTS, rule, gpu_price=PRICE))
+
+
+@dataclass(frozen=True)
+class Drill:
+    """What becomes of the requests when one of two clusters is gone.
+
+    Attributes:
+        lost: requests that went to it until nothing was sent there any more, and those that the
+            other one refused or answered too late.
+        most_p99_s: the 99th percentile of the worst minute in the other cluster.
+        recovered_s: seconds from the loss until every minute keeps the objective again.
+    """
+
+    lost: int
+    most_p99_s: float
+    recovered_s: int
+
+
+LOST_AT = 1800
+"""The second in which the cluster is gone."""
+
+
+def drill(floor: int, noticed_s: int, *, rate: float = 200.0, p99_s: float = 0.8) -> Drill:
+    """Two clusters with half of the load each, of which one is gone from one second to the next.
+
+    Args:
+        floor: replicas that each keeps at least.
+        noticed_s: until everything goes to the other one: what health checks and DNS need.
+        rate: requests per second of all.
+        p99_s: the objective.
+    """
+    rates = np.full(2 * LOST_AT, rate / 2)
+    rates[LOST_AT + noticed_s :] = rate
+    settings = Settings(
+        container_concurrency=16, metric=Metric.RPS, target=30, utilisation=1.0,
+        min_scale=floor, max_scale=20,
+    )  # fmt: skip
+    service = FLASH.service.up_to(8)
+    rule = partial(scaling.Knative, settings, 8, floor)
+    outcome = simulate(Scenario(rates, service, COLD_STARTS, rule))
+    tails = outcome.by_minute(0.99)[LOST_AT // 60 :]
+    missed = [minute for minute, tail in enumerate(tails) if tail > p99_s]
+    return Drill(
+        round(rate / 2 * noticed_s) + outcome.lost,
+        float(tails.max()),
+        max(noticed_s, 60 * (missed[-1] + 1) if missed else 0),
+    )
 
 
 def week(schedule: Schedule | None, floor: int, first: int = 0) -> Outcome:
