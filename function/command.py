@@ -32,6 +32,10 @@ COMMANDS = {
         "keepalive.prescaler.command:prescale",
         "Raise and lower the warm floor ahead of demand.",
     ),
+    "scale-events": (
+        "keepalive.prescaler.scale_command:scale_events",
+        "Say who changed the scale, when and why.",
+    ),
     "forecast": (
         "keepalive.forecasting.command:forecast",
         "Say what demand to expect; try how well that works.",

@@ -13,6 +13,7 @@ from keepalive.kpa.command import kpa
 from keepalive.pinger.command import ping
 from keepalive.plan.command import plan
 from keepalive.prescaler.command import prescale
+from keepalive.prescaler.scale_command import scale_events
 from keepalive.rollout.command import rollout
 from keepalive.rollout.preflight_command import preflight
 from keepalive.simulation.command import simulate
@@ -32,6 +33,17 @@ class Told(click.Group):
 
 commands = Told(
     "keepalive",
-    commands=[ping, prescale, forecast, kpa, simulate, plan, rollout, preflight, doctor],
+    commands=[
+        ping,
+        prescale,
+        scale_events,
+        forecast,
+        kpa,
+        simulate,
+        plan,
+        rollout,
+        preflight,
+        doctor,
+    ],
     help="What keeps replicas warm.",
 )

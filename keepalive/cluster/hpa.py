@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from keepalive.cluster.client import Missing, Resource
-from keepalive.cluster.target import Target, held
+from keepalive.cluster.target import Target, held, last_change
 from keepalive.failure import Exit, Failure
 
 if TYPE_CHECKING:
@@ -38,4 +38,7 @@ def scaler(cluster: Cluster, name: str) -> Target:
         least=1,
         most=found["spec"]["maxReplicas"],
         held=held(found),
+        replicas=found.get("status", {}).get("desiredReplicas"),
+        scaler="hpa",
+        changed=last_change(found, "spec", "minReplicas"),
     )

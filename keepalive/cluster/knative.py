@@ -13,12 +13,12 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from keepalive.cluster.client import Cluster, Missing, Resource
 from keepalive.cluster.pin import complaint
-from keepalive.cluster.target import Target, annotations_of, held, left
+from keepalive.cluster.target import MIN_SCALE, Target, annotations_of, held, last_change, left
 from keepalive.failure import Exit, Failure
 
 if TYPE_CHECKING:
@@ -219,8 +219,20 @@ def _target(service: dict[str, Any], revision: dict[str, Any]) -> Target:
         per_replica=_per_replica(revision["spec"], annotations),
         gpus=_gpus(revision["spec"]),
         held=held(service),
+        replicas=revision.get("status", {}).get("desiredReplicas"),
+        scaler="hpa" if annotations.get(f"{_SCALING}/class", "").startswith("hpa.") else "kpa",
+        changed=_changed(service, revision),
         left=left(revision),
     )
+
+
+def _changed(service: dict[str, Any], revision: dict[str, Any]) -> tuple[str, datetime] | None:
+    """Who has given a Revision its floor: after it was made, or with the Service's template."""
+    since = last_change(revision, "metadata", "annotations", MIN_SCALE)
+    maker = last_change(revision, "spec", "containers")
+    if since and maker and since[0] != maker[0]:
+        return since
+    return last_change(service, "spec", "template")
 
 
 def _scale(annotations: dict[str, str], which: str, else_: int = 0) -> int:

@@ -7,13 +7,11 @@ template changes are replaced. So nothing else is ever written there.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from datetime import datetime
+from typing import Any
 
 from keepalive.cluster.client import Cluster, Resource
 from keepalive.failure import Failure
-
-if TYPE_CHECKING:
-    from datetime import datetime
 
 HOLD = "ember.dev/hold"
 EARLIER = ("ember.dev/floor-reason", "ember.dev/floor-changed")
@@ -39,6 +37,9 @@ class Target:
             does not reckon in requests.
         gpus: of one replica; 1 for one that has none.
         held: why a person has stopped changes.
+        replicas: how many its autoscaler wants now; None when it does not say.
+        scaler: which autoscaler that is: `kpa` or `hpa`.
+        changed: who has changed the floor last, and when; None when nobody knows.
         left: annotations that earlier versions of Ember, or people for them, have left on it, and
             that stop nothing any more.
     """
@@ -53,6 +54,9 @@ class Target:
     per_replica: float | None = None
     gpus: int = 1
     held: str | None = None
+    replicas: int | None = None
+    scaler: str = "kpa"
+    changed: tuple[str, datetime] | None = None
     left: tuple[str, ...] = ()
 
 
@@ -92,6 +96,18 @@ def held(thing: dict[str, Any]) -> str | None:
         return None
     reason = f": {value}" if value not in {"", "true"} else ""
     return f"{HOLD} is set on {thing['kind']} {thing['metadata']['name']}{reason}"
+
+
+def last_change(thing: dict[str, Any], *path: str) -> tuple[str, datetime] | None:
+    """The program that has changed a field last and when, as the API server keeps it."""
+    for entry in thing["metadata"].get("managedFields") or ():
+        place: Any = entry.get("fieldsV1")
+        for name in path:
+            place = (place or {}).get(f"f:{name}")
+        if place is not None and entry.get("time"):
+            at = datetime.fromisoformat(entry["time"])
+            return str(entry.get("manager", "somebody")), at
+    return None
 
 
 def left(revision: dict[str, Any]) -> tuple[str, ...]:

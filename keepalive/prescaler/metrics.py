@@ -71,4 +71,10 @@ def registry(done: Round, now: float) -> CollectorRegistry:
     states = Gauge("ember_pool_state", "1 for how the pool is.", ["state"], registry=made)
     for state in State:
         states.labels(state).set(state is done.decision.finding.state)
+    labels = ["by", "of", "what"]
+    times = Gauge("ember_scale_time_seconds", "When it was changed.", labels, registry=made)
+    replicas = Gauge("ember_scale_replicas", "To what it was changed.", labels, registry=made)
+    for event in done.events:  # the latest of each kind is left
+        times.labels(event.by, event.of, event.what).set(event.at.timestamp())
+        replicas.labels(event.by, event.of, event.what).set(event.after)
     return made

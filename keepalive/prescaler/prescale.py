@@ -17,11 +17,12 @@ from keepalive.cluster.client import Conflict, Missing
 from keepalive.cluster.lease import Taken, peek
 from keepalive.cluster.version import check_version
 from keepalive.failure import Exit, Failure
-from keepalive.prescaler import grant
+from keepalive.prescaler import grant, scale
 from keepalive.prescaler.decide import Samples, Spec, decide
 from keepalive.prescaler.look import Seen, look
 from keepalive.prescaler.notes import notes
 from keepalive.prescaler.remember import Kept, dump, load
+from keepalive.prescaler.scale import Scale, ScaleEvent
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -90,6 +91,7 @@ class Round:
         changes: what was changed, in this order.
         complaints: what went wrong without stopping it.
         notes: what people should know, and may be as they want it.
+        events: the latest changes of the scale, whoever made them.
     """
 
     name: str
@@ -99,6 +101,7 @@ class Round:
     changes: tuple[Change, ...]
     complaints: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    events: tuple[ScaleEvent, ...] = ()
 
 
 class Step(NamedTuple):
@@ -209,6 +212,14 @@ class Prescaler:
         changes = tuple(Change(one.target.name, one.target.floor, one.floor) for one in plan)
         read = (main, *(share.target for share in others), *([batch] if batch else []))
         left = notes(read, kept.told)
+        events = [*kept.events, *scale.seen(read, kept.scales, kept.grants, now)]
+        scales = {one.name: Scale(one.floor, one.replicas) for one in read}
+        for target_, floor, why, _ in plan:
+            name = target_.name
+            scales[name] = Scale(floor, target_.replicas)
+            events.append(
+                ScaleEvent(now, scale.PRESCALER, name, "floor", target_.floor, floor, why)
+            )
         done = Round(
             name=main.name,
             before=main.floor,
@@ -217,9 +228,10 @@ class Prescaler:
             changes=changes,
             complaints=tuple(complaints),
             notes=(*left.values(), *([pin] if pin else [])),
+            events=scale.kept(events),
         )
         known = tuple(each.name for each in read if each.name in {*kept.told, *left})
-        return done, Kept(decision.memory, grants, known)
+        return done, Kept(decision.memory, grants, known, scales, done.events)
 
     def _apply(self, plan: list[Step], now: datetime) -> list[str]:
         """Change floors; what comes back says for which there is no Event."""

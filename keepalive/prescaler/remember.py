@@ -9,8 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from keepalive.prescaler.decide import Memory, Peak
 from keepalive.prescaler.grant import Grant
+from keepalive.prescaler.scale import Scale, ScaleEvent
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from keepalive.prescaler.grant import Grants
 
 
@@ -22,11 +25,15 @@ class Kept:
         memory: of decisions.
         grants: the floors that were given, by the name of what has them.
         told: what has been said once and is not to be said again.
+        scales: how each target was scaled.
+        events: the latest changes of the scale, whoever made them.
     """
 
     memory: Memory = field(default_factory=Memory)
     grants: Grants = field(default_factory=dict)
     told: tuple[str, ...] = ()
+    scales: Mapping[str, Scale] = field(default_factory=dict)
+    events: tuple[ScaleEvent, ...] = ()
 
 
 def dump(kept: Kept) -> str:
@@ -52,6 +59,11 @@ def dump(kept: Kept) -> str:
                 for name, one in kept.grants.items()
             },
             "told": kept.told,
+            "scales": kept.scales,
+            "events": [
+                [_seconds(one.at), one.by, one.of, one.what, one.before, one.after, one.why]
+                for one in kept.events
+            ],
         }
     )
 
@@ -68,7 +80,9 @@ def load(text: str | None) -> Kept:
             spent=float(told.get("spent", 0.0)),
         )
         grants = {str(name): _grant(one) for name, one in told.get("grants", {}).items()}
-        return Kept(memory, grants, tuple(map(str, told.get("told", ()))))
+        scales = {str(name): _scale(*one) for name, one in told.get("scales", {}).items()}
+        events = tuple(_event(one) for one in told.get("events", ()))
+        return Kept(memory, grants, tuple(map(str, told.get("told", ()))), scales, events)
     except (ValueError, TypeError, AttributeError, KeyError, OverflowError, OSError):
         return Kept()
 
@@ -83,6 +97,16 @@ def _grant(told: dict[str, Any]) -> Grant:
         why=str(told["why"]),
         enough=bool(told["enough"]),
     )
+
+
+def _scale(floor: Any, replicas: Any) -> Scale:
+    return Scale(int(floor), None if replicas is None else int(replicas))
+
+
+def _event(told: list[Any]) -> ScaleEvent:
+    at, by, of, what, before, after, why = told
+    first = None if before is None else int(before)
+    return ScaleEvent(_time(at), str(by), str(of), str(what), first, int(after), str(why))
 
 
 def _seconds(at: datetime) -> int:

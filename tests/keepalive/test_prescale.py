@@ -32,6 +32,7 @@ from keepalive.prescaler.look import Seen
 from keepalive.prescaler.pool import Model, Node
 from keepalive.prescaler.prescale import Prescaler, Round, Wanted
 from keepalive.prescaler.remember import Kept, dump, load
+from keepalive.prescaler.scale import Scale, ScaleEvent
 from keepalive.prescaler.schedule_file import parse
 from keepalive.prometheus import Prometheus
 from tests.keepalive.recorded import demand, prometheus, recorded, text
@@ -380,7 +381,12 @@ class TestMemory:
         memory = Memory((Peak(NOON, 9), Peak(at, 4)), at, NOON, at.date(), 12.5)
         first = Grant(4, 1, None, NOON, NOON, "x")
         again = Grant(2, 1, 4, NOON, at, "y", enough=True)
-        kept = Kept(memory, {"a": first, "b": again}, ("a",))
+        events = (
+            ScaleEvent(NOON, "kpa", "a", "replicas", None, 2, "demand"),
+            ScaleEvent(at, "people", "a", "floor", 1, 4, "kubectl"),
+        )
+        scales = {"a": Scale(1, None), "b": Scale(2, 3)}
+        kept = Kept(memory, {"a": first, "b": again}, ("a",), scales, events)
         assert load(dump(kept)) == kept
         assert load(dump(Kept())) == Kept()
 
@@ -401,6 +407,8 @@ class TestMemory:
             '{"grants": {"a": {"floor": 1}}}',
             '{"grants": [1]}',
             '{"told": 1}',
+            '{"scales": {"a": [1]}}',
+            '{"events": [[1, "kpa"]]}',
         ],
     )
     def test_what_cannot_be_read_is_forgotten(self, text):
@@ -597,6 +605,7 @@ def test_the_docs_know_every_metric():
             Forecast(NOON, 1.0, 1.0, 1.0, 1.0, 4),
         ),
         (),
+        events=(ScaleEvent(NOON, "kpa", "x", "replicas", 1, 2, "demand"),),
     )
     registries = (ping_metrics.registry(found, 0.0), pool_metrics.registry(done, 0.0))
     assert {metric.name for each in registries for metric in each.collect()} == told

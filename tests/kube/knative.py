@@ -163,7 +163,8 @@ class Knative:
                 share = self.demand * sum(one.get("percent") or 0 for one in parts) / 100
                 revision = copy.deepcopy(self._objects.kept[key])
                 wanted = max(_least(revision), math.ceil(share)) if parts else 0
-                revision["status"]["actualReplicas"] = min(wanted, _most(revision))
+                wanted = min(wanted, _most(revision))
+                revision["status"] |= {"actualReplicas": wanted, "desiredReplicas": wanted}
                 self._objects.keep(key, revision)
 
     def _admit_service(self, key: Key, old: dict[str, Any] | None, new: dict[str, Any]) -> None:
@@ -215,7 +216,8 @@ class Knative:
             metadata.setdefault("labels", {})[f"{GROUP}/service"] = key.name
             revision = {"metadata": metadata, "spec": copy.deepcopy(template["spec"])}
             revision["spec"].setdefault("containerConcurrency", 0)
-            self._objects.create(Key(GROUP, "revisions", key.namespace, name), revision)
+            with self._objects.changed_by("controller"):
+                self._objects.create(Key(GROUP, "revisions", key.namespace, name), revision)
             if not self.starting:
                 self.become_ready(key.namespace, name)
         self._route(key)
@@ -288,7 +290,7 @@ class Knative:
         revision = copy.deepcopy(self._objects.kept[key])
         status = revision.get("status", {})
         if not self.starting and status.get("actualReplicas", 0) < _least(revision):
-            status["actualReplicas"] = _least(revision)
+            status |= {"actualReplicas": _least(revision), "desiredReplicas": _least(revision)}
             self._objects.keep(key, revision)
 
     def _settle_autoscaler(self, key: Key, old: dict[str, Any] | None) -> None:

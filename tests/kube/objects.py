@@ -1,12 +1,20 @@
-"""What an API server keeps, and its rules for every kind: versions, conflicts, merge patches."""
+"""What an API server keeps, and its rules for every kind: versions, conflicts, merge patches.
+
+Who has last changed which annotation or field of the specification is kept with each object, as
+`metadata.managedFields` has it.
+"""
 
 from __future__ import annotations
 
 import copy
 import threading
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 STATUSES = {
     "BadRequest": 400,
@@ -71,13 +79,25 @@ class Objects:
 
     Attributes:
         kept: what there is.
+        manager: the name of who changes something.
     """
 
     def __init__(self, kinds: dict[tuple[str, str], Kind]) -> None:
         self.kinds = kinds
         self.kept: dict[Key, dict[str, Any]] = {}
         self.lock = threading.RLock()
+        self.manager = "kubectl"
         self._version = 0
+
+    @contextmanager
+    def changed_by(self, manager: str) -> Iterator[None]:
+        """Changes meanwhile are that manager's."""
+        with self.lock:
+            before, self.manager = self.manager, manager
+            try:
+                yield
+            finally:
+                self.manager = before
 
     def get(self, key: Key) -> dict[str, Any]:
         with self.lock:
@@ -142,8 +162,10 @@ class Objects:
         metadata["creationTimestamp"] = before.get("creationTimestamp", now)
         if old is not None and "status" in old:  # which only controllers change
             new["status"] = copy.deepcopy(old["status"])
+        metadata.pop("managedFields", None)
         if kind.admit:
             kind.admit(key, old, new)
+        metadata["managedFields"] = _managed(old, new, self.manager, now)
         changed = old is None or old.get("spec") != new.get("spec")
         metadata["generation"] = before.get("generation", 0) + changed
         if dry:
@@ -158,6 +180,48 @@ class Objects:
         self._version += 1
         thing["metadata"]["resourceVersion"] = str(self._version)
         self.kept[key] = thing
+
+
+def _managed(
+    old: dict[str, Any] | None, new: dict[str, Any], manager: str, now: str
+) -> list[dict[str, Any]]:
+    """Each field belongs to whoever has changed it last."""
+    before, after = _fields(old or {}), _fields(new)
+    changed = {path for path, value in after.items() if before.get(path, ...) != value}
+    kept = []
+    for entry in (old or {}).get("metadata", {}).get("managedFields", []):
+        owned = _owned(entry["fieldsV1"]) & set(after) - changed
+        if entry["manager"] == manager:
+            changed, now = changed | owned, now if changed else entry["time"]
+        elif owned:
+            kept.append({**entry, "fieldsV1": _nested(owned)})
+    if changed:
+        about = {"manager": manager, "operation": "Update", "time": now, "fieldsType": "FieldsV1"}
+        kept.append({**about, "apiVersion": new["apiVersion"], "fieldsV1": _nested(changed)})
+    return kept
+
+
+def _fields(thing: dict[str, Any]) -> dict[tuple[str, ...], Any]:
+    annotations = thing.get("metadata", {}).get("annotations") or {}
+    found = {
+        ("f:metadata", "f:annotations", f"f:{name}"): annotations[name] for name in annotations
+    }
+    return found | {("f:spec", f"f:{name}"): value for name, value in thing.get("spec", {}).items()}
+
+
+def _owned(fields: dict[str, Any]) -> set[tuple[str, ...]]:
+    paths = {("f:spec", name) for name in fields.get("f:spec", {})}
+    annotations = fields.get("f:metadata", {}).get("f:annotations", {})
+    return paths | {("f:metadata", "f:annotations", name) for name in annotations}
+
+
+def _nested(paths: set[tuple[str, ...]]) -> dict[str, Any]:
+    made: dict[str, Any] = {}
+    for path in sorted(paths):
+        place = made
+        for name in path:
+            place = place.setdefault(name, {})
+    return made
 
 
 def _merged(old: Any, patch: Any) -> Any:

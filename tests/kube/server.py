@@ -145,7 +145,8 @@ class Kube:
         if verb == "patch" and request.headers.get("Content-Type") != _MERGE:
             raise Refused("UnsupportedMediaType", f"only {_MERGE} is supported")
         given, dry = json.loads(body), "dryRun" in parse_qs(parts.query)
-        with self.knative.from_outside():
+        manager = request.headers.get("User-Agent", "").partition("/")[0]
+        with self.knative.from_outside(), self.objects.changed_by(manager):
             if verb == "create":
                 named = key._replace(name=given.get("metadata", {}).get("name", ""))
                 return self.objects.create(named, given, dry=dry)

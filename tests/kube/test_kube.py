@@ -275,6 +275,39 @@ class TestObjects:
             kube.create(resource, "x", thing)
 
 
+class TestManagers:
+    def managers(self, thing):
+        """Who owns what, in words."""
+        return {
+            one["manager"]: sorted(
+                name.removeprefix("f:")
+                for part in (
+                    one["fieldsV1"].get("f:spec", {}),
+                    one["fieldsV1"].get("f:metadata", {}).get("f:annotations", {}),
+                )
+                for name in part
+            )
+            for one in thing["metadata"]["managedFields"]
+        }
+
+    def test_a_field_is_whose_who_has_changed_it_last(self, ember):
+        with ember.objects.changed_by("kubectl-annotate"):
+            ember.patch(REVISIONS, "ember-00001", minimum("3"))
+        found = self.managers(ember.get(REVISIONS, "ember-00001"))
+        assert found["kubectl-annotate"] == [MIN_SCALE]
+        assert MIN_SCALE not in found["controller"]
+        assert "containers" in found["controller"]
+        with ember.objects.changed_by("other"):
+            ember.patch(REVISIONS, "ember-00001", minimum("3"))
+        assert self.managers(ember.get(REVISIONS, "ember-00001")) == found, "nothing has changed"
+
+    def test_a_client_is_known_by_its_name(self, ember, tmp_path):
+        with Client(KubeConfig.from_file(ember.config(tmp_path))) as client:
+            client.patch(Revision, "ember-00001", minimum("2"), patch_type=PatchType.MERGE)
+        found = self.managers(ember.get(REVISIONS, "ember-00001"))
+        assert [name for name, owned in found.items() if MIN_SCALE in owned] != ["controller"]
+
+
 class TestHttp:
     @pytest.fixture
     def client(self, ember, tmp_path):
