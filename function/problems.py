@@ -111,6 +111,11 @@ KINDS: dict[str, Kind] = {
     "no_face": Kind(
         422, "No face was found", "Use a photo in which the face is visible and upright."
     ),
+    "too_many_faces": Kind(
+        422,
+        "The photo shows more faces than its price covers",
+        "Send a part of the photo, or a larger one, whose price covers more.",
+    ),
     "no_such_face": Kind(
         422, "There is no face with that index", "Use an index of the listed faces."
     ),

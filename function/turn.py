@@ -42,6 +42,8 @@ class Turn:
         quick: whether the photo may be looked at less closely.
         plain: whether faces are not enhanced.
         small: whether faces are made no larger than the model makes them.
+        paid: the tokens that were taken for it; None where none are counted.
+        faces: how many faces a photo may show; None for any number.
         begun: whether it has had a place, so that work may have been done for it.
     """
 
@@ -52,6 +54,8 @@ class Turn:
     quick: bool = False
     plain: bool = False
     small: bool = False
+    paid: int | None = None
+    faces: int | None = None
 
     @property
     def void(self) -> bool:

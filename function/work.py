@@ -215,7 +215,10 @@ class Work:
     ) -> tuple[Picture, list[Face]]:
         """Decode one image and find its faces."""
         picture = self._decoded(upload, trace)
-        return picture, self._pipeline.find(picture, trace, identify=identify, quick=quick)
+        most = turn.mine().faces
+        return picture, self._pipeline.find(
+            picture, trace, identify=identify, quick=quick, most=most
+        )
 
     def _decoded(self, upload: Upload, trace: Trace) -> Picture:
         with trace.span("decode"):

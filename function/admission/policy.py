@@ -37,11 +37,17 @@ class Job:
         pixels: of the target, which are those of the result.
         sources: photos of the person to put in.
         faces: how many faces are named; None for all that there are.
+        like: whether there is a photo of the person to replace.
+        others: pixels of each photo that is only looked at: of the sources and of `like`.
+        size: bytes of all its photos.
     """
 
     pixels: int
     sources: int = 1
     faces: int | None = None
+    like: bool = False
+    others: tuple[int, ...] = ()
+    size: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +61,11 @@ class Prices:
     look: int
     bulk_from: int
     bulk_part: float
+    like: int = 0
+    large_above: int = _MOST
+    large_each: int = _MOST
+    size_each: int = _MOST
+    faces: int | None = None
 
     def of(self, job: Job, batch: int = 1) -> int:
         """The price of one job.
@@ -67,7 +78,26 @@ class Prices:
         if job.faces is not None:
             more_faces = min(self.all_faces, self.face * (job.faces - 1))
         price = self._of_pixels(job.pixels) + self.source * (job.sources - 1) + more_faces
-        return math.ceil(price * self.bulk_part) if batch >= self.bulk_from else price
+        price += self.like * job.like + sum(self._large(pixels) for pixels in job.others)
+        if batch >= self.bulk_from:
+            price = math.ceil(price * self.bulk_part)
+        return max(price, self._least(job.size))
+
+    def of_look(self, pixels: int, size: int) -> int:
+        """The price of finding the faces of a photo, by its pixels and its bytes."""
+        return max(self.look + self._large(pixels), self._least(size)) if self.look else 0
+
+    def covers(self, tokens: int) -> int | None:
+        """How many faces a photo may show for so many tokens; None for any number."""
+        return self.faces * tokens if self.faces and tokens else None
+
+    def _large(self, pixels: int) -> int:
+        """What a large photo costs more for being looked at."""
+        return math.ceil(max(0, pixels - self.large_above) / self.large_each)
+
+    def _least(self, size: int) -> int:
+        """What so many bytes cost at the least; the first of them are in any price."""
+        return size // self.size_each
 
     def _of_pixels(self, pixels: int) -> int:
         for size in self.sizes:
@@ -223,7 +253,7 @@ def _tier(name: str, table: _Table) -> Tier:
 
 
 def _prices(table: _Table) -> Prices:
-    bulk = table.table("bulk")
+    bulk, large = table.table("bulk"), table.table("large")
     prices = Prices(
         sizes=_sizes(table.typed("sizes", list, None)),
         source=table.whole("source", 0) or 0,
@@ -232,7 +262,13 @@ def _prices(table: _Table) -> Prices:
         look=table.whole("look", 0) or 0,
         bulk_from=bulk.whole("from", _MOST, 2) or _MOST,
         bulk_part=bulk.typed("part", float, 1.0),
+        like=table.whole("like", 0) or 0,
+        large_above=large.whole("above", _MOST) or 0,
+        large_each=large.whole("each", _MOST, 1) or _MOST,
+        size_each=table.whole("bytes", _MOST, 1) or _MOST,
+        faces=table.whole("faces", None, 1),
     )
+    large.close()
     if not 0 < prices.bulk_part <= 1:
         raise ValueError("prices.bulk.part has to be above 0 and at most 1")
     bulk.close()

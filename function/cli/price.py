@@ -25,15 +25,15 @@ if TYPE_CHECKING:
 def price(images: tuple[Path, ...], sources: int, faces: str, *, as_json: bool) -> None:
     """Say how many tokens a swap with IMAGE as its target costs.
 
-    Several are priced as one batch, and each by itself as well. EMBER_POLICY names the price list.
+    Several are priced as one batch, and each by itself as well. The sources, and the photo for
+    `--faces like`, count as photos of usual size. EMBER_POLICY names the price list.
     """
     from function.admission import setup
-    from function.admission.policy import Job
     from function.faces.select import Selection
 
     prices = setup.policy(load(os.environ)).prices
     named = Selection.parse(faces).named
-    jobs = {path: Job(_pixels(path), sources, named) for path in images}
+    jobs = {path: _job(path, sources, named, like=faces.strip() == "like") for path in images}
     alone = {path: prices.of(job) for path, job in jobs.items()}
     batch = {path: prices.of(job, len(jobs)) for path, job in jobs.items()}
     if as_json:
@@ -49,13 +49,15 @@ def price(images: tuple[Path, ...], sources: int, faces: str, *, as_json: bool) 
         click.echo(f"{sum(batch.values()):>5}  as one batch")
 
 
-def _pixels(path: Path) -> int:
-    from function.images import size
+def _job(path: Path, sources: int, named: int | None, *, like: bool) -> Job:
+    from function.admission.policy import Job
     from function.problems import Problem
+    from function.video import measure
 
-    if (pixels := size.pixels(read(path))) is None:
+    data = read(path)
+    if (pixels := measure.worth(data)) is None:
         raise Problem("bad_image", f"{path} is no photo whose size can be read.")
-    return pixels
+    return Job(pixels, sources, named, like=like, size=len(data))
 
 
 def _class(job: Job, prices: Prices) -> str:

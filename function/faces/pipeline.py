@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from function import turn
 from function.caution import Caution
 from function.faces import pose
 from function.faces.face import Box, Face, embedding_of
@@ -18,6 +19,7 @@ from function.faces.look import DEFAULT, Look
 from function.faces.search import unconfirmed
 from function.faces.select import largest
 from function.faces.swappers.protocol import Source
+from function.problems import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,6 +31,10 @@ if TYPE_CHECKING:
     from function.faces.swappers.protocol import Swapper
     from function.images.picture import Picture
     from function.trace import Trace
+
+
+_CROWD = 24
+"""In a photo of one person so many other faces are enough: the largest of those found is taken."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +56,20 @@ class SwappedFace:
     cautions: tuple[Caution, ...]
 
 
+def check_count(count: int, most: int | None) -> None:
+    """Refuse more faces than are paid for.
+
+    Raises:
+        Problem: `too_many_faces`.
+    """
+    if most is not None and count > most:
+        raise Problem(
+            "too_many_faces",
+            f"The photo shows more than {most} faces, which is as many as its tokens cover.",
+            limit=most,
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class Pipeline:
     """The steps of a swap over one set of models and one swapper."""
@@ -58,7 +78,13 @@ class Pipeline:
     swapper: Swapper
 
     def find(
-        self, picture: Picture, trace: Trace, *, identify: bool, quick: bool = False
+        self,
+        picture: Picture,
+        trace: Trace,
+        *,
+        identify: bool,
+        quick: bool = False,
+        most: int | None = None,
     ) -> list[Face]:
         """Every face of a picture in the documented order (left to right), with its pose.
 
@@ -67,11 +93,16 @@ class Pipeline:
             trace: gets spans of `detect`, `landmarks` and `identity`.
             identify: also compute identity embeddings.
             quick: look at the whole only, where small faces may be missed.
+            most: how many faces it may show; None for any number.
+
+        Raises:
+            Problem: `too_many_faces`.
         """
         pixels = picture.pixels
         landmarks = self.models.landmarks
         fit = landmarks.fit if landmarks else unconfirmed
-        fitted = self.models.detect.faces(pixels, fit, trace, quick=quick)
+        fitted = self.models.detect.faces(pixels, fit, trace, quick=quick, most=most)
+        check_count(len(fitted), most)
         faces = [self.face(index, each, picture.size) for index, each in enumerate(fitted)]
         if not identify:
             return faces
@@ -109,7 +140,10 @@ class Pipeline:
         Returns:
             None when there is no face, and whether there are more faces.
         """
-        faces = self.find(picture, trace, identify=False)
+        landmarks = self.models.landmarks
+        fit = landmarks.fit if landmarks else unconfirmed
+        fitted = self.models.detect.faces(picture.pixels, fit, trace, most=_CROWD)
+        faces = [self.face(index, each, picture.size) for index, each in enumerate(fitted)]
         if not faces:
             return None, False
         face = largest(faces)
@@ -137,7 +171,11 @@ class Pipeline:
         Returns:
             uint8 [H, W, 3] RGB, equal to the target outside the faces' boxes, and the swapper's
             cautions for each face.
+
+        Raises:
+            Problem: `too_many_faces`.
         """
+        check_count(len(faces), turn.mine().faces)
         with trace.span("swap"):
             canvas = target.pixels.copy()
             cautions = self.swapper.swap_all(canvas, faces, source, look, gray=target.gray)

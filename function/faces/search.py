@@ -71,7 +71,13 @@ class Search:
         self._detector = detector
 
     def faces(
-        self, pixels: NDArray[np.uint8], fit: Fit, trace: Trace, *, quick: bool = False
+        self,
+        pixels: NDArray[np.uint8],
+        fit: Fit,
+        trace: Trace,
+        *,
+        quick: bool = False,
+        most: int | None = None,
     ) -> list[Fitted]:
         """Every face, confirmed by the landmark model, in the documented order.
 
@@ -80,6 +86,7 @@ class Search:
             fit: `FaceMesh.fit` or the like, or `unconfirmed`; called about once for each face.
             trace: gets a span `detect` for each look and `landmarks` for each fit.
             quick: never look at parts more closely, which finds small faces.
+            most: looking ends as soon as more faces than these are found; None for never.
 
         Returns:
             Left to right by the centre of the detected box, then top to bottom, then the higher
@@ -87,7 +94,7 @@ class Search:
         """
         if min(pixels.shape[:2]) < _LEAST_SIDE:
             return []
-        hunt = _Hunt(self._detector, pixels, fit, trace)
+        hunt = _Hunt(self._detector, pixels, fit, trace, most=most)
         for view in _whole_views(pixels):
             hunt.look([view])
             if hunt.found:
@@ -96,7 +103,7 @@ class Search:
         if turn and hunt.found[0].detection.found_by != (name := f"rotated-{90 * turn}"):
             hunt.look([_whole(pixels, name, turn=turn)])
         for tiles in _tilings(pixels, turn):
-            if quick or not hunt.expects_more():
+            if quick or hunt.enough or not hunt.expects_more():
                 break
             hunt.look(tiles)
         return sorted(hunt.found, key=lambda fitted: _place(fitted.detection))
@@ -123,12 +130,18 @@ class _Hunt:
     """
 
     def __init__(
-        self, detector: Detector, pixels: NDArray[np.uint8], fit: Fit, trace: Trace
+        self,
+        detector: Detector,
+        pixels: NDArray[np.uint8],
+        fit: Fit,
+        trace: Trace,
+        *,
+        most: int | None = None,
     ) -> None:
         self._detector, self._pixels, self._fit, self._trace = detector, pixels, fit, trace
         self._scale = 1.0
         self._hints = False
-        self._fits_left = _MOST_FITS
+        self._fits_left, self._most = _MOST_FITS, most
         self.found: list[Fitted] = []
 
     def look(self, views: list[View]) -> None:
@@ -154,13 +167,18 @@ class _Hunt:
 
     def _confirm(self, detection: Detection, least: float) -> None:
         """Add a face if the landmark model sees one there that is not known yet."""
-        if not self._fits_left:
+        if not self._fits_left or self.enough:
             return
         self._fits_left -= 1
         with self._trace.span("landmarks"):
             fitted = self._fit(self._pixels, detection)
         if fitted.presence >= least and not any(_coincide(fitted, other) for other in self.found):
             self.found.append(fitted)
+
+    @property
+    def enough(self) -> bool:
+        """Whether more faces have been found than are wanted."""
+        return self._most is not None and len(self.found) > self._most
 
     def turn(self) -> int:
         """Quarter turns clockwise after which most of the faces are upright."""

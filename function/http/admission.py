@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from aiohttp.web import Request
 
     from function.admission.account import Allowance, Debit, Receipt
-    from function.admission.policy import Job, Tier
+    from function.admission.policy import Prices, Tier
     from function.admission.quota import Standing
     from function.admission.setup import Parts
 
@@ -225,21 +225,26 @@ class Visit:
         return self.visitor.tier.jobs
 
     @property
+    def prices(self) -> Prices:
+        """The price list."""
+        return self.door.parts.policy.prices
+
+    @property
     def pays(self) -> bool:
         """Whether the visitor's tokens are counted."""
         return self.visitor.allowance is not None
 
-    def work(self, job: Job | None, saves: Collection[Rung] = _LOOKING) -> _Work:
-        """Take the job's price, and let the body, a call of the service, wait for a place.
+    def work(self, tokens: int, saves: Collection[Rung] = _LOOKING) -> _Work:
+        """Take the price, and let the body, a call of the service, wait for a place.
 
         How long it held it is learned. The price is given back when it ends without having had one.
         Entering raises `Problem`: `overloaded`, `quota_exhausted`, `quota_unavailable`.
 
         Args:
-            job: what is to be done; None for finding faces.
+            tokens: the price.
             saves: the rungs on which this would be done less well.
         """
-        return _Work(self, job, saves)
+        return _Work(self, tokens, saves)
 
     def climb(self, saves: Collection[Rung]) -> None:
         """Serve less well, or not at all, while the queue is long and the operator wants that.
@@ -287,17 +292,17 @@ class Visit:
 class _Work:
     """See `Visit.work`."""
 
-    __slots__ = ("_began", "_job", "_receipt", "_saves", "_visit")
+    __slots__ = ("_began", "_receipt", "_saves", "_tokens", "_visit")
 
-    def __init__(self, visit: Visit, job: Job | None, saves: Collection[Rung]) -> None:
-        self._visit, self._job, self._saves = visit, job, saves
+    def __init__(self, visit: Visit, tokens: int, saves: Collection[Rung]) -> None:
+        self._visit, self._tokens, self._saves = visit, tokens, saves
 
     async def __aenter__(self) -> None:
         visit = self._visit
         visit.check()
         visit.climb(self._saves)
-        prices = visit.door.parts.policy.prices
-        self._receipt = await visit.pay(prices.of(self._job) if self._job else prices.look)
+        self._receipt = await visit.pay(self._tokens)
+        visit.turn.faces = visit.prices.covers(self._tokens)
         if self._receipt:
             try:
                 visit.check()  # others may have come meanwhile

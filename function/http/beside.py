@@ -43,7 +43,9 @@ class Unattended:
 
     async def swap(self, order: SwapOrder, watch: Watch | None = None) -> SwapResult:
         """See `Swap`."""
-        trace, began, lane = Trace(), time.perf_counter(), current.get().lane
+        turn = current.get()
+        trace, began, lane = Trace(), time.perf_counter(), turn.lane
+        turn.faces = self.parts.policy.prices.covers(turn.paid or 0)
         video = kinds.video(order.target.data[: kinds.HEAD])
         self.parts.queue.enter(lane)
         try:

@@ -16,7 +16,7 @@ from function.http.edge import exchange_of
 from function.http.fields import JSON
 from function.http.health import check_open
 from function.http.jobs import wants_job
-from function.http.ordering import priced
+from function.http.pricing import look_price, price
 from function.http.tables import FACES, SWAP, selected
 from function.images import kinds
 from function.images.formats import FORMATS
@@ -63,10 +63,8 @@ class Calls:
             order = _order(form)
             clip = await self._direct(order)
             kind, order = _negotiate(request, order, clip)
-            job = (
-                await priced(order.target, len(order.sources), order.faces) if visit.pays else None
-            )
-            async with visit.work(job, _saves(order, self.service.engines.slots)):
+            tokens = await price(visit.prices, order) if visit.pays else 0
+            async with visit.work(tokens, _saves(order, self.service.engines.slots)):
                 result = await self.service.swap(order, exchange.trace)
         exchange.warnings = tuple(result.cautions)
         if kind == JSON:
@@ -111,8 +109,10 @@ class Calls:
         async with self.limits.door.visit(request) as visit:
             form = await fields.read(request, FACES, self.limits, self.fetch)
             accept.best(_wishes(request), [JSON])
-            async with visit.work(None):
-                found = await self.service.faces(form.photos["image"][0], exchange.trace)
+            photo = form.photos["image"][0]
+            tokens = await look_price(visit.prices, photo) if visit.pays else 0
+            async with visit.work(tokens):
+                found = await self.service.faces(photo, exchange.trace)
         exchange.warnings = tuple(found.cautions)
         told = report.of_faces(found, exchange.trace)
         return answers.plain({"request_id": exchange.request_id} | told)

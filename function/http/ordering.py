@@ -11,21 +11,20 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from function import tracecontext
-from function.admission.policy import Job as Priced
 from function.faces.look import Look
 from function.http import fields
 from function.http.admission import overloaded
-from function.http.aside import AT_ONCE, aside
+from function.http.aside import aside
 from function.http.edge import exchange_of
+from function.http.pricing import batch_price
 from function.http.tables import OPTIONS, selected
 from function.http.uris import check_bucket
-from function.images import kinds
 from function.jobs import callback as callbacks
 from function.jobs.book import BookError, FullError, Opened
 from function.jobs.job import Callback, Spec, key_of
 from function.jobs.shelf import NoSpaceError, ShelfError
+from function.orders import SwapOrder
 from function.problems import Problem
-from function.video import measure
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Mapping
@@ -39,7 +38,6 @@ if TYPE_CHECKING:
     from function.http.fields import Form, Table
     from function.http.uris import Fetch
     from function.jobs.works import Works
-    from function.orders import Upload
 
 log = logging.getLogger("ember.jobs")
 
@@ -238,16 +236,9 @@ class Ordering:
     async def _prices(self, form: Form, selection: Selection) -> tuple[int, ...]:
         """Tokens for each target; several cost what a batch does."""
         prices, targets = self.limits.door.parts.policy.prices, form.photos["target"]
-        sources = len(form.photos["source"])
-        jobs = [await priced(target, sources, selection) for target in targets]
-        return tuple(prices.of(job, len(targets)) for job in jobs)
-
-
-async def priced(target: Upload, sources: int, selection: Selection) -> Priced:
-    """What the price depends on; a target that cannot be read costs as little as the smallest."""
-    video = kinds.video(target.data[: kinds.HEAD])  # of which even a small one takes time
-    pixels = await aside(AT_ONCE + 1 if video else len(target.data), measure.worth, target.data)
-    return Priced(pixels, sources, selection.named)
+        like = form.photos.get("like", (None,))[0]
+        order = SwapOrder(form.photos["source"], targets[0], selection, like)
+        return await batch_price(prices, order, targets)
 
 
 async def answered(question: Awaitable[T]) -> T:

@@ -277,7 +277,8 @@ class Works:
         self, taken: Taken, at: int, sources: tuple[Upload, ...], like: Upload | None
     ) -> Item:
         """Do one target; what is to be known about it, also where it has to be tried again."""
-        spec, turn = taken.job.spec, Turn(taken.job.spec.lane)
+        spec = taken.job.spec
+        turn = Turn(spec.lane, paid=spec.prices[at] if spec.prices else None)
         before = taken.job.items[at]
         watching = Watching(
             self.shelf,

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from function.images import kinds, size
 from function.images.frames import frames
-from function.problems import Problem
 from function.video.decoder import decoder
 
 if TYPE_CHECKING:
@@ -17,21 +16,26 @@ _FRAME = 4
 
 
 def pixels(data: bytes, kind: Kind | None) -> int | None:
-    """Pixels of a photo, or of all frames of a clip; None where that cannot be told."""
+    """Pixels of a photo, or of all frames of a clip; None where no decoder could tell.
+
+    Raises:
+        Problem: `bad_clip`, or what is missing to read it.
+    """
     if kind is None:
         return size.pixels(data)
     if kind.still:
         return frames(data).total
-    try:
-        with decoder():
-            from function.video.reader import pixels
-        return pixels(data, kind)
-    except Problem:
-        return None  # whoever does the work says what is wrong
+    with decoder():
+        from function.video.reader import pixels
+    return pixels(data, kind)
 
 
-def worth(data: bytes) -> int:
-    """Pixels of a photo that would be as much work; at least 1."""
+def worth(data: bytes) -> int | None:
+    """Pixels of a photo that would be as much work; None where no decoder could tell.
+
+    Raises:
+        Problem: as `pixels`.
+    """
     kind = kinds.clip(data)
-    found = pixels(data, kind) or 1
-    return found if kind is None else -(-found // _FRAME)
+    found = pixels(data, kind)
+    return found if kind is None or found is None else -(-found // _FRAME)

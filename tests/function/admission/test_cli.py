@@ -102,7 +102,7 @@ def test_a_size_that_cannot_be_read_is_none(data):
 
 def test_prices_are_told_to_programs_and_follow_the_policy(image, tmp_path):
     policy = tmp_path / "policy.toml"
-    policy.write_text(BUILT_IN.read_text().replace("source = 0", "source = 2"))
+    policy.write_text(BUILT_IN.read_text().replace("source = 1 ", "source = 2 "))
     path = image(640, 480)
     told = ember("price", path, "--sources", 3, "--json", EMBER_POLICY=str(policy))
     assert json.loads(told) == {

@@ -64,9 +64,61 @@ def test_more_pixels_never_cost_less_and_nothing_is_free(one, other, batch):
 
 def test_faces_and_sources_cost_what_the_policy_says(edited):
     text = "source = 2\nface = 1\nall_faces = 3\n"
-    prices = read(edited(r"source = 0(.*\n){3}", text)).prices
+    prices = read(edited(r"source = 1(.*\n){4}", text)).prices
     assert prices.of(Job(1000, sources=3, faces=1)) == 1 + 2 * 2
     assert [prices.of(Job(1000, faces=n)) for n in (1, 2, 4, 9, None)] == [1, 2, 4, 4, 4]
+
+
+def test_a_swap_of_one_photo_with_one_source_of_usual_size_costs_what_its_target_does():
+    for pixels in (300 * 300, 4000 * 3000, 4624 * 3460):
+        assert PRICES.of(Job(409_920, others=(pixels,), size=7_000_000)) == 1
+
+
+@pytest.mark.parametrize(
+    ("job", "tokens"),
+    [
+        (Job(1000, sources=8, others=(1000,) * 8), 8),
+        (Job(1000, like=True, faces=1, others=(1000, 1000)), 2),
+        (Job(1000, others=(24_000_000,)), 2),
+        (Job(1000, others=(24_000_001,)), 3),
+        (Job(1000, others=(49_000_000,)), 6),
+        (Job(1000, sources=8, like=True, faces=1, others=(49_000_000,) * 9), 1 + 7 + 1 + 9 * 5),
+        (Job(1000, size=15_999_999), 1),
+        (Job(1000, size=32_000_000), 4),
+        (Job(1920 * 1080, size=32_000_000), 5),
+    ],
+)
+def test_what_else_takes_time_or_room_is_in_the_price(job, tokens):
+    assert PRICES.of(job) == tokens
+
+
+def test_a_batch_pays_for_its_bytes_in_full():
+    assert PRICES.of(Job(1000, size=80_000_000), 5) == 10
+
+
+@pytest.mark.parametrize(
+    ("pixels", "size", "tokens"),
+    [(1, 1, 1), (16_000_000, 1, 1), (49_000_000, 1, 6), (1, 32_000_000, 4)],
+)
+def test_looking_costs_by_the_photo_s_pixels_and_bytes(pixels, size, tokens):
+    assert PRICES.of_look(pixels, size) == tokens
+
+
+def test_so_many_faces_are_covered_as_tokens_are_paid_for():
+    assert [PRICES.covers(tokens) for tokens in (0, 1, 3)] == [None, 12, 36]
+
+
+def test_a_policy_of_an_older_version_charges_for_what_it_names(edited):
+    """Without the entries that came later."""
+    path = edited("source = 1 ", "source = 0 ")
+    text = path.read_text()
+    for entry in ("like = ", "look = ", "large = ", "bytes = ", "faces = "):
+        text = "".join(line for line in text.splitlines(True) if not line.startswith(entry))
+    path.write_text(text.replace("                     # is only looked", "# is only looked"))
+    prices = read(path).prices
+    dear = Job(1000, sources=8, like=True, others=(49_000_000,) * 9, size=99_000_000)
+    assert (prices.of(dear), prices.of_look(49_000_000, 99_000_000)) == (1, 0)
+    assert prices.covers(1) is None
 
 
 def test_the_tiers_are_those_of_the_scheme():
@@ -106,6 +158,10 @@ def test_a_tier_or_a_lane_that_does_not_exist_is_forbidden(caller):
         ("part = 0.8", 'part = "most"', "part"),
         ("pixels = 921_600", "pixels = 921", "fewest"),
         ("sizes = ", "size = ", "sizes"),
+        ("above = 16", "over = 16", "there is no prices.large.over"),
+        ("each = 8_000_000", "each = 0", "prices.large.each has to be a whole number"),
+        ("bytes = 8_000_000", "bytes = 0", "prices.bytes has to be a whole number"),
+        ("faces = 12", "faces = 0", "prices.faces has to be a whole number"),
         (r"\[anonymous\]", "[anonymous]\ntokens = 5", "anonymous"),
         (r"\[anonymous\]", "[nobody]", "there is no nobody"),
         ("", "=", "Invalid"),

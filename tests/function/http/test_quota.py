@@ -111,12 +111,12 @@ def test_a_vip_has_as_many_as_it_likes(guarded, bearer):
     assert (answer.status, answer.headers["RateLimit"]) == (200, None)
 
 
-def test_looking_is_free_unless_the_policy_says_otherwise(guarded, bearer, tmp_path):
+def test_looking_costs_a_token_unless_the_policy_says_otherwise(guarded, bearer, tmp_path):
     look = ("image", HOPPER)
     assert guarded.form("/v1/faces", look, Authorization=bearer["free4"]).status == 200
-    assert quota(guarded, bearer["free4"])["tokens"] == 10
+    assert quota(guarded, bearer["free4"])["tokens"] == 9
     policy = tmp_path / "policy.toml"
-    policy.write_text(re.sub("look = 0", "look = 4", BUILT_IN.read_text()))
+    policy.write_text(re.sub("look = 1", "look = 4", BUILT_IN.read_text()))
     with Live(auth="keys", keys=bearer["file"], policy=policy) as server:
         statuses = [
             server.form("/v1/faces", look, Authorization=bearer["free4"]).status for _ in range(3)

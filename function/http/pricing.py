@@ -1,0 +1,92 @@
+"""What a request costs: what its decoders will do is read from its files, before any work."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from function.admission.policy import Job
+from function.http.aside import AT_ONCE, aside
+from function.images import kinds, size
+from function.problems import Problem
+from function.video import measure
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from function.admission.policy import Prices
+    from function.orders import SwapOrder, Upload
+
+
+async def price(prices: Prices, order: SwapOrder) -> int:
+    """Tokens for a swap.
+
+    Raises:
+        Problem: a file cannot be read, so that no work will be done on it.
+    """
+    (tokens,) = await batch_price(prices, order, [order.target])
+    return tokens
+
+
+async def batch_price(
+    prices: Prices, order: SwapOrder, targets: Sequence[Upload]
+) -> tuple[int, ...]:
+    """Tokens for each target of a job; several cost what a batch does.
+
+    Args:
+        prices: the price list.
+        order: what is to be done with each target.
+        targets: the targets.
+
+    Raises:
+        Problem: a file cannot be read, so that no work will be done on it.
+    """
+    others = [*order.sources, *([order.like] if order.like else [])]
+    shared = sum(len(each.data) for each in others)
+    job = Job(
+        0,
+        len(order.sources),
+        order.faces.named,
+        like=order.like is not None,
+        others=tuple([await _photo(each) for each in others]),
+    )
+    jobs = [
+        replace(job, pixels=await _target(each), size=len(each.data) + shared // len(targets))
+        for each in targets
+    ]
+    return tuple(prices.of(each, len(targets)) for each in jobs)
+
+
+async def look_price(prices: Prices, photo: Upload) -> int:
+    """Tokens for finding the faces of a photo.
+
+    Raises:
+        Problem: it cannot be read.
+    """
+    return prices.of_look(await _photo(photo), len(photo.data))
+
+
+async def _photo(photo: Upload) -> int:
+    """Pixels of a photo."""
+    return _known(photo, await aside(len(photo.data), size.pixels, photo.data))
+
+
+async def _target(target: Upload) -> int:
+    """Pixels of a photo that would be as much work."""
+    video = kinds.video(target.data[: kinds.HEAD])  # of which even a small one takes time
+    length = AT_ONCE + 1 if video else len(target.data)
+    return _known(target, await aside(length, measure.worth, target.data))
+
+
+def _known(photo: Upload, pixels: int | None) -> int:
+    """The pixels, which must be known for the price.
+
+    Raises:
+        Problem: they are not; the decoder says why.
+    """
+    if pixels is not None:
+        return pixels
+    from function.images.decode import decode
+
+    decode(photo.data, max_pixels=0, name=photo.field, media_type=photo.media_type)
+    raise Problem("bad_image", f"The {photo.field} has no pixels.", image=photo.field)
