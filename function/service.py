@@ -301,7 +301,7 @@ class Service:
             finally:
                 self._waiting -= 1
             self.observer.waited("place", turn.lane, waited)
-            turn.begun = True
+            turn.begun, turn.placed = True, time.monotonic()
             try:
                 yield work
             finally:

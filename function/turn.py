@@ -45,12 +45,14 @@ class Turn:
         paid: the tokens that were taken for it; None where none are counted.
         faces: how many faces a photo may show; None for any number.
         begun: whether it has had a place, so that work may have been done for it.
+        placed: when it got that, in seconds of `time.monotonic`.
     """
 
     lane: Lane = Lane.STANDARD
     deadline: float = math.inf
     gone: bool = False
     begun: bool = False
+    placed: float = math.inf
     quick: bool = False
     plain: bool = False
     small: bool = False

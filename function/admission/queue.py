@@ -2,24 +2,30 @@
 
 How long a new request would wait follows from Little's law: with λ requests leaving per second,
 one that finds L ahead of it waits L / λ seconds; and with P places that are held for S seconds
-each, λ = P / S. S is learned from the last requests. A lane that has a share of all turns waits no
-longer than that makes it.
+each, λ = P / S. S is learned from the last requests, and from those that hold a place for longer. A
+lane that has a share of all turns waits no longer than that makes it.
 """
 
 from __future__ import annotations
 
 import math
 import statistics
+import time
 from collections import Counter, deque
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from function.admission.promises import Promises
 from function.turn import SHARES, Lane
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-_RECENT = 32
+    from function.turn import Turn
+
+_RECENT, _LATEST = 32, 8
+_PATIENCE_S = 60.0
+"""A deadline that is further away counts as that far, as it does in `runtime.queue`."""
 _LANES = tuple(Lane)
 
 
@@ -32,12 +38,14 @@ class Load:
         places: how many may hold one.
         hold_s: how long one is held, on average; None while nothing is known.
         long_s: the same for the slowest tenth.
+        guess_s: what is taken for `hold_s` while nothing is known.
     """
 
     in_flight: Mapping[Lane, int]
     places: int
     hold_s: float | None = None
     long_s: float = 0.0
+    guess_s: float = 1.0
 
     def ahead(self, lane: Lane) -> int:
         """Requests that get a place before a new one of this lane, or hold one already."""
@@ -49,13 +57,13 @@ class Load:
     def wait_s(self, lane: Lane) -> float:
         """Seconds until a new request of this lane has a place.
 
-        While nothing is known, a turn is guessed to take one second. However many are more urgent,
+        However many are more urgent,
         those of its own lane have their turns by its share.
         """
         turns: float = max(0, self.ahead(lane) + 1 - self.places)
         if share := SHARES.get(lane):
             turns = min(turns, (self.in_flight.get(lane, 0) + 1) * 100 / share)
-        return turns * (1.0 if self.hold_s is None else self.hold_s) / self.places
+        return turns * (self.guess_s if self.hold_s is None else self.hold_s) / self.places
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,17 +102,43 @@ def decide(load: Load, lane: Lane, *, limit: int, left_s: float) -> Refusal | No
     return None
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Waiting:
+    """A request whose wait is looked at again and again.
+
+    Attributes:
+        turn: its lane, its deadline, and whether it has had a place.
+        key: its deadline, as far as the order goes.
+        tell: tells it that it cannot be done in time any more.
+    """
+
+    turn: Turn
+    key: float
+    tell: Callable[[Refusal], None]
+
+
 class Queue:
     """Counts the requests in flight, and learns how long they hold a place.
 
     Args:
         places: tells how many requests may hold one.
         limit: how many of one lane may wait.
+        clock: seconds of the deadlines, never going back.
+
+    Attributes:
+        promises: those who were refused, by lane.
     """
 
-    def __init__(self, places: Callable[[], int], limit: int) -> None:
-        self._places = places
+    def __init__(
+        self,
+        places: Callable[[], int],
+        limit: int,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._places, self._clock = places, clock
         self.limit = limit
+        self.promises = {lane: Promises(clock) for lane in Lane}
+        self._followed: dict[Waiting, None] = {}
         self._in_flight: Counter[Lane] = Counter()
         self._total = 0
         self._recent: deque[float] = deque(maxlen=_RECENT)
@@ -112,11 +146,18 @@ class Queue:
     @property
     def load(self) -> Load:
         """What a new request finds now."""
-        recent = sorted(self._recent)
+        recent, ages = sorted(self._recent), self._ages()
         if not recent:
-            return Load(self._in_flight, self._places())
+            # One second is what is guessed; the first burst shows whether it takes longer.
+            longer = statistics.fmean(ages) if ages else 0.0
+            return Load(self._in_flight, self._places(), guess_s=max(1.0, longer))
         mean, long = statistics.fmean(recent), recent[len(recent) * 9 // 10]
         return Load(self._in_flight, self._places(), mean, long)
+
+    def _ages(self) -> list[float]:
+        """For how long each request has had its place that has one."""
+        now = self._clock()
+        return [now - each.turn.placed for each in self._followed if each.turn.begun]
 
     @property
     def open(self) -> bool:
@@ -131,11 +172,64 @@ class Queue:
         """Seconds until a new request of this lane has a place."""
         return 0.0 if self.open else self.load.wait_s(lane)
 
-    def refusal(self, lane: Lane, left_s: float = math.inf) -> Refusal | None:
-        """See `decide`."""
+    def refusal(
+        self, lane: Lane, left_s: float = math.inf, *, told: bool = False
+    ) -> Refusal | None:
+        """See `decide`; in a lane those with later deadlines are behind.
+
+        Args:
+            lane: of the request.
+            left_s: seconds to its deadline.
+            told: whether it was told to come now; else those who were told to come are before it.
+        """
         if self.open:
             return None  # as `decide` would say
-        return decide(self.load, lane, limit=self.limit, left_s=left_s)
+        promised = 0 if told else len(self.promises[lane])
+        load = self.load
+        full = self._in_flight[lane] + promised >= self.limit + load.places
+        if not full:
+            promised -= self._behind(lane, self._clock() + left_s)
+        own = max(self._in_flight[lane] + promised, min(self._in_flight[lane], load.places))
+        load = replace(load, in_flight={**self._in_flight, lane: own})
+        if told:
+            load = replace(load, long_s=load.hold_s or 0.0)
+        return decide(load, lane, limit=self.limit, left_s=left_s)
+
+    def _behind(self, lane: Lane, deadline: float) -> int:
+        """How many requests of a lane wait that a new one with that deadline overtakes."""
+        key = min(deadline, self._clock() + _PATIENCE_S)
+        return sum(
+            each.key > key and each.turn.lane is lane and not each.turn.begun
+            for each in self._followed
+        )
+
+    def follow(self, turn: Turn, tell: Callable[[Refusal], None]) -> Waiting:
+        """Look at a request's wait again whenever something changes, see `renew`."""
+        waiting = Waiting(turn, min(turn.deadline, self._clock() + _PATIENCE_S), tell)
+        self._followed[waiting] = None
+        return waiting
+
+    def forget(self, waiting: Waiting) -> None:
+        """Follow a request no longer."""
+        self._followed.pop(waiting, None)
+
+    def renew(self) -> None:
+        """Tell those who wait and would not even begin before their deadline, as it is now."""
+        if len(self._followed) <= self._places():
+            return
+        ages, latest = self._ages(), list(self._recent)[-_LATEST:]
+        hold_s = max(statistics.fmean(each) if each else 0.0 for each in (ages, latest))
+        load, now = Load(self._in_flight, self._places(), hold_s), self._clock()
+        for lane in Lane:
+            waiting = [each for each in self._followed if each.turn.lane is lane]
+            waiting = sorted((each for each in waiting if not each.turn.begun), key=_key)
+            first = self._in_flight[lane] - len(waiting)
+            for place, each in enumerate(waiting, first):
+                found = replace(load, in_flight={**self._in_flight, lane: place})
+                left_s, wait_s = each.turn.deadline - now, found.wait_s(lane)
+                if wait_s > max(0.0, left_s):
+                    again_s = load.wait_s(lane)
+                    each.tell(Refusal(late=True, wait_s=wait_s, again_s=again_s))
 
     def enter(self, lane: Lane) -> None:
         """One more is in flight."""
@@ -150,3 +244,7 @@ class Queue:
     def learn(self, hold_s: float) -> None:
         """Remember how long one request has held its place."""
         self._recent.append(hold_s)
+
+
+def _key(waiting: Waiting) -> float:
+    return waiting.key

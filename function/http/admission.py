@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from function.admission.account import Allowance, Debit, Receipt
     from function.admission.policy import Prices, Tier
+    from function.admission.queue import Refusal
     from function.admission.quota import Standing
     from function.admission.setup import Parts
 
@@ -153,10 +154,23 @@ class Visit:
         exchange: what is known about it.
     """
 
-    __slots__ = ("_before", "_clock", "_request", "_waits", "door", "exchange", "turn", "visitor")
+    __slots__ = (
+        "_before",
+        "_clock",
+        "_request",
+        "_told",
+        "_vain",
+        "_waits",
+        "door",
+        "exchange",
+        "turn",
+        "visitor",
+    )
 
     def __init__(self, door: Door, request: Request, *, waits: bool) -> None:
         self.door, self._request, self._waits = door, request, waits
+        self._told: bool | None = None  # whether it was told to come now
+        self._vain: Refusal | None = None  # why it waits no longer
 
     async def __aenter__(self) -> Self:
         began = time.monotonic()
@@ -190,6 +204,8 @@ class Visit:
             raise self._late() from None
 
     def _late(self) -> Problem:
+        if self._vain:
+            return self._refused(self._vain)
         return _late(_wished_s(self._request), self.door.timeout_s)
 
     def check(self) -> None:
@@ -199,19 +215,33 @@ class Visit:
             Problem: `overloaded`.
         """
         queue, lane = self.door.parts.queue, self.turn.lane
+        if self._told is None:
+            self._told = queue.promises[lane].redeem()
         if queue.open:
             return  # as most requests find it
-        if not (refusal := queue.refusal(lane, self.turn.deadline - time.monotonic())):
-            return
+        left_s = self.turn.deadline - time.monotonic()
+        if refusal := queue.refusal(lane, left_s, told=self._told):
+            raise self._refused(refusal)
+
+    def give_up(self, refusal: Refusal) -> None:
+        """Wait no longer, as the deadline would pass meanwhile."""
+        if self._vain is None:
+            self._vain = refusal
+            self._clock.reschedule(asyncio.get_running_loop().time())
+
+    def _refused(self, refusal: Refusal) -> Problem:
+        """The problem of a refusal, with the moment at which there will be room."""
+        queue, lane = self.door.parts.queue, self.turn.lane
+        again_s = queue.promises[lane].make(refusal.again_s)
         if refusal.late:
-            raise overloaded(
+            return overloaded(
                 f"The wait is {refusal.wait_s:.1f} seconds; the deadline would pass meanwhile.",
-                refusal.again_s,
+                again_s,
                 lane=str(lane),
             )
-        raise overloaded(
+        return overloaded(
             f"{queue.limit} requests or more are waiting already.",
-            refusal.again_s,
+            again_s,
             lane=str(lane),
             limit=queue.limit,
             setting="EMBER_QUEUE_LIMIT",
@@ -292,7 +322,7 @@ class Visit:
 class _Work:
     """See `Visit.work`."""
 
-    __slots__ = ("_began", "_receipt", "_saves", "_tokens", "_visit")
+    __slots__ = ("_began", "_receipt", "_saves", "_tokens", "_visit", "_waiting")
 
     def __init__(self, visit: Visit, tokens: int, saves: Collection[Rung]) -> None:
         self._visit, self._tokens, self._saves = visit, tokens, saves
@@ -309,16 +339,21 @@ class _Work:
             except Problem:
                 self._refund()
                 raise
-        visit.door.parts.queue.enter(visit.turn.lane)
+        queue = visit.door.parts.queue
+        queue.enter(visit.turn.lane)
+        self._waiting = queue.follow(visit.turn, visit.give_up)
+        queue.renew()
         self._began = time.perf_counter()
 
     async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
         parts = self._visit.door.parts
         parts.queue.leave(self._visit.turn.lane)
+        parts.queue.forget(self._waiting)
         parts.look()
         if kind is None:
             waited_ms = self._visit.exchange.trace.of("queue", "load")
             parts.queue.learn(time.perf_counter() - self._began - waited_ms / 1e3)
+            parts.queue.renew()
         elif not self._visit.turn.begun:
             self._refund()
 

@@ -18,7 +18,7 @@ import uvloop
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-GONE = 0
+GONE, REFUSED = 0, 503
 """Instead of a status: the connection ended, or no answer came in the end."""
 
 
@@ -30,11 +30,13 @@ class Stream:
         seconds: for how long those came, or were answered, that count.
         answers: status and seconds.
         cpu: seconds of CPU of the server for each swap.
+        again: statuses of those that were refused and came again when they were told to.
     """
 
     seconds: float
     answers: list[tuple[int, float]] = field(default_factory=list)
     cpu: float = 0.0
+    again: list[int] = field(default_factory=list)
 
     @property
     def times(self) -> list[float]:
@@ -56,10 +58,16 @@ class Stream:
         """Requests that were not answered at all."""
         return sum(status == GONE for status, _ in self.answers)
 
+    @property
+    def let_in(self) -> float:
+        """Which part of those that came again was not refused again."""
+        return sum(status != REFUSED for status in self.again) / max(1, len(self.again))
+
     def add(self, more: Stream) -> None:
         """Count what came of further requests as well."""
         self.seconds += more.seconds
         self.answers += more.answers
+        self.again += more.again
 
     def goodput(self, deadline: float) -> float:
         """Swaps per second that came in time."""
@@ -74,6 +82,7 @@ class _Connection(asyncio.Protocol):
         self._length = 0
         self._answer: asyncio.Future[int] | None = None
         self.open = False
+        self.again_s = 0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport, self.open = transport, True
@@ -87,7 +96,8 @@ class _Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         self._seen += data
         if not self._length and (head := self._seen.find(b"\r\n\r\n")) >= 0:
-            self._length = head + 4 + _content_length(bytes(self._seen[:head]))
+            self._length = head + 4 + _number(bytes(self._seen[:head]), b"content-length:")
+            self.again_s = _number(bytes(self._seen[:head]), b"retry-after:", 0)
         if self._length and len(self._seen) >= self._length:
             status = int(self._seen[9:12])
             self._seen.clear()
@@ -108,11 +118,14 @@ class _Connection(asyncio.Protocol):
             self._answer.set_result(status)
 
 
-def _content_length(head: bytes) -> int:
+def _number(head: bytes, name: bytes, missing: int | None = None) -> int:
+    """The number in a header."""
     for line in head.lower().split(b"\r\n"):
-        if line.startswith(b"content-length:"):
-            return int(line[15:])
-    raise RuntimeError(f"an answer without Content-Length: {head!r}")
+        if line.startswith(name):
+            return int(line[len(name) :])
+    if missing is None:
+        raise RuntimeError(f"an answer without {name.decode()} {head!r}")
+    return missing
 
 
 class Traffic:
@@ -166,7 +179,15 @@ class Traffic:
         stream.seconds = loop.time() - start
         return stream
 
-    async def open(self, request: bytes, rate: float, seconds: float, seed: int = 0) -> Stream:
+    async def open(
+        self,
+        request: bytes,
+        rate: float,
+        seconds: float,
+        seed: int = 0,
+        *,
+        again: bool = False,
+    ) -> Stream:
         """Poisson arrivals; the first quarter does not count.
 
         Args:
@@ -174,6 +195,7 @@ class Traffic:
             rate: requests per second.
             seconds: how long they are sent.
             seed: of the arrivals.
+            again: whether those that are refused come again, once, when they are told to.
         """
         loop, chance = asyncio.get_running_loop(), random.Random(seed)
         idle = [await self._connect() for _ in range(16)]
@@ -189,9 +211,15 @@ class Traffic:
             else:
                 connection = await self._connect()
             status = await self._ask(connection, request)
+            again_s = connection.again_s
             idle.append(connection)
             if due >= counts:
                 stream.answers.append((status, loop.time() - due))
+            if again and status == REFUSED and again_s:
+                await asyncio.sleep(again_s)
+                other = await self._connect()
+                stream.again.append(await self._ask(other, request))
+                other.close()
 
         while due < end:
             await asyncio.sleep(due - loop.time())

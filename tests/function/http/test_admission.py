@@ -10,6 +10,7 @@ from select import select
 import pytest
 
 from function import work
+from function.http.app import LIMITS
 from function.turn import Lane
 
 from .live import FORM, HOPPER, Live, multipart
@@ -163,6 +164,26 @@ def test_what_cannot_meet_its_deadline_is_refused_before_it_waits(single):
         assert int(hasty.headers["Retry-After"]) >= 1
         go.set()
         assert [each.result().status for each in waiting] == [200] * 4
+
+
+def test_a_wait_that_becomes_vain_is_told_at_once(single):
+    """The deadline is an hour away; what is told of turns by then makes it too late."""
+    server, go = single
+    queue = server.app[LIMITS].door.parts.queue
+    with ThreadPoolExecutor(8) as clients:
+        held = [clients.submit(faces, server) for _ in range(2)]
+        eventually(lambda: server.service.in_work == 2)
+        vain = clients.submit(faces, server)
+        eventually(lambda: server.service.waiting == 1)
+        for _ in range(8):
+            queue.learn(3600.0)
+        server.loop.call_soon_threadsafe(queue.renew)
+        answer = vain.result()
+        assert "deadline" in answer.problem("overloaded", 503)["detail"]
+        assert int(answer.headers["Retry-After"]) >= 1
+        assert server.service.waiting == 0
+        go.set()
+        assert [each.result().status for each in held] == [200] * 2
 
 
 def test_a_request_ends_at_its_deadline_and_leaves_its_place(single):
