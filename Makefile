@@ -108,12 +108,18 @@ image-size: $(VENV)/.dev ## what the image TARGET weighs, by component, against 
 image-licences: image ## licences of all that is in the image TARGET
 	@$(PYTHON) -m image.sbom build/image/$(TARGET).cdx.json
 
-image-pin: ## write into image/bases.env the digests that the bases have in their registries
+PINNED := knative/images/kustomization.yaml
+image-pin: ## write the digests that images of others have in their registries into image/bases.env and knative/images
 	@for base in BUILDER RUNTIME; do \
 		name=$$(sed -n "s/^$$base=\([^@]*\).*/\1/p" image/bases.env) && \
 		podman pull --quiet $$name >/dev/null && \
 		digest=$$(podman image inspect --format '{{.Digest}}' $$name) && \
 		sed -i "s|^$$base=.*|$$base=$$name@$$digest|" image/bases.env || exit 1; \
+	done
+	@sed -nE 's/.*newName: ([^,}]*), newTag: "?([^",}]*).*/\1 \2/p' $(PINNED) | while read -r name tag; do \
+		podman pull --quiet $$name:$$tag >/dev/null && \
+		digest=$$(podman image inspect --format '{{.Digest}}' $$name:$$tag) && \
+		sed -i -E "s|(newName: $$name, newTag: [^,}]*)[^}]*|\1, digest: \"$$digest\"|" $(PINNED) || exit 1; \
 	done
 
 # --- deployment ---------------------------------------------------------------------------------

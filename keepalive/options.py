@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +12,7 @@ import click
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+_VARIABLE = re.compile(r"\$\{(\w+)\}")
 SECONDS = click.FloatRange(0, min_open=True)
 
 push = click.option("--push", metavar="URL", help="Push metrics to this Pushgateway.")
@@ -39,13 +42,23 @@ selector = click.option(
 
 
 def headers(given: Iterable[str], hint: str) -> dict[str, str]:
-    """Names and values; what is wrong is told without the value, which may be secret.
+    """Names and values, in which `${NAME}` stands for that variable of the environment.
+
+    So a secret need not be among the arguments, which everybody on the machine can read. What is
+    wrong is told without the value, which may be secret.
 
     Raises:
-        click.BadParameter: one is none.
+        click.BadParameter: one is none, or a variable is not set.
     """
     found = {}
-    for text in given:
+
+    def of_the_environment(name: re.Match[str]) -> str:
+        if (value := os.environ.get(name[1])) is None:
+            raise click.BadParameter(f"{name[1]} is not set in the environment.", param_hint=hint)
+        return value
+
+    for words in given:
+        text = _VARIABLE.sub(of_the_environment, words)
         name, colon, value = text.partition(":")
         if not (colon and name.strip() and text.isascii() and text.isprintable()):
             raise click.BadParameter("It looks like 'Name: value'.", param_hint=hint)

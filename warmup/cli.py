@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import click
 
 from warmup import manifest
-from warmup.failures import DamagedError, ManifestError, WarmupError
+from warmup.failures import DamagedError, ManifestError, StoppedError, WarmupError
 from warmup.settings import load
 
 if TYPE_CHECKING:
@@ -28,26 +28,45 @@ _FILE = click.argument("file", required=False, type=click.Path(path_type=Path))
 
 
 @click.command()
+@click.option(
+    "--every",
+    type=click.FloatRange(1),
+    metavar="SECONDS",
+    help="Do it again and again, so that what is lost or damaged is mended, as a DaemonSet does.",
+)
 @click.pass_obj
-def prefetch(embedded: Path | None) -> None:
+def prefetch(embedded: Path | None, *, every: float | None) -> None:
     """Bring every model of the manifest into the store, proven.
 
     Of variants only those that EMBER_VARIANT names are brought as well.
 
     On a terminal it shows bars, elsewhere it writes a line of JSON for every step. What has been
     fetched when it is interrupted is kept. Exit codes: 65 damaged, 69 unavailable, 74 the store,
-    78 the settings or the manifest.
+    78 the settings or the manifest. With --every only the last ends it, and a signal, with 0.
     """
     settings = load(os.environ)
     models = manifest.narrowed(_models(None, settings, embedded), settings.variant)
     from warmup.prefetch import prefetch as bring
 
-    with reporting() as report, stopping() as stop:
+    def bring_once() -> None:
         began = time.perf_counter()
         with bring(models, settings, report=report, stop=stop) as ready:
             took = time.perf_counter() - began
             count = len(ready.held)
             click.echo(f"{count} files are here and proven ({took * 1e3:.0f} ms)", err=True)
+
+    with reporting() as report, stopping() as stop:
+        if every is None:
+            bring_once()
+            return
+        while not stop.is_set():
+            try:
+                bring_once()
+            except StoppedError:
+                return
+            except WarmupError as error:
+                click.echo(f"{error}; again in {every:g} s", err=True)
+            stop.wait(every)
 
 
 @click.group()
@@ -74,10 +93,10 @@ def check(embedded: Path | None, file: Path | None) -> None:
 def ls(embedded: Path | None, file: Path | None) -> None:
     """List the files of the manifest, and whatever else is in the store."""
     from warmup.plans import Plans
-    from warmup.prefetch import open_store
+    from warmup.prefetch import open_shared, open_store
 
     settings = load(os.environ)
-    store = open_store(settings)
+    store, shared = open_store(settings), open_shared(settings)
     entries = {entry.sha256: entry for entry in store.entries()}
     for model in _models(file, settings, embedded):
         for one in model.files:
@@ -87,6 +106,8 @@ def ls(embedded: Path | None, file: Path | None) -> None:
                 state = "partial"
             elif entry and entry.in_use:
                 state = "in use"
+            elif not (entry or one.path) and shared and shared.path(one.sha256).exists():
+                state = "shared"
             click.echo(f"{one.sha256[:12]}  {_bytes(one.size):>10}  {state:12}  {one.name}")
     made = {plan.sha256: plan.key.digest for plan in Plans(store, settings).entries()}
     for entry in entries.values():
@@ -100,16 +121,17 @@ def ls(embedded: Path | None, file: Path | None) -> None:
 @click.pass_obj
 def verify(embedded: Path | None, file: Path | None) -> None:
     """Hash every file that `ember prefetch` brings, whatever was found before."""
-    from warmup.prefetch import open_store
+    from warmup.prefetch import open_shared, open_store
 
     settings = load(os.environ)
-    store = open_store(settings)
+    store, shared = open_store(settings), open_shared(settings)
     found = manifest.narrowed(_models(file, settings, embedded), settings.variant)
     files = [one for model in found for one in model.files]
     bad = 0
     for one in files:
         try:
-            held = store.find(one, trust=False)
+            at = None if one.path or shared is None else shared.find(one, trust=False)
+            held = at or store.find(one, trust=False)
         except WarmupError as error:
             bad += 1
             click.echo(f"bad      {error}", err=True)

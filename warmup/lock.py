@@ -26,6 +26,17 @@ def share(fd: int) -> None:
             raise
 
 
+def shared(fd: int) -> bool:
+    """Whether an open file can be shared now, which it cannot while somebody has it alone."""
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:  # a mount that knows no locks: nobody can have it
+        return True
+    return True
+
+
 def used(fd: int) -> bool:
     """Whether another open file shares this one. If not, nobody can until `fd` is closed."""
     try:

@@ -9,7 +9,6 @@ import logging
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING, Self
 from urllib.parse import urlsplit
 
@@ -64,7 +63,8 @@ def prefetch(
     """Make sure that every file of the models is here and right.
 
     It blocks; a server calls it in a thread. A file that is fetched by another process at the same
-    time is waited for. A damaged file in the store is fetched anew.
+    time is waited for. A damaged file in the store is fetched anew. What is right in the shared
+    store is used from there.
 
     Args:
         models: their graphs, and whatever variants they have; see `manifest.narrowed`.
@@ -78,14 +78,17 @@ def prefetch(
         StoreError: the store cannot take it.
         StoppedError: `stop` was set.
     """
-    store = open_store(settings)
+    store, shared = open_store(settings), open_shared(settings)
     files = {file.sha256: file for model in models for file in model.files}
     ways = {key: Progress(file.name, file.size) for key, file in files.items()}
     held: dict[str, Held] = {}
 
+    def find(file: File) -> Held | None:
+        return _found_shared(shared, file) or _found(store, file)
+
     def look(file: File) -> None:
         report(ways[file.sha256])
-        if found := _found(store, file):
+        if found := find(file):
             held[file.sha256] = found
             ways[file.sha256].end()
             report(ways[file.sha256])
@@ -98,7 +101,7 @@ def prefetch(
             from warmup.fetch.job import Job, run
 
             keep = frozenset(files)
-            job = Job(store, settings, partial(_found, store), keep, ways, report, held)
+            job = Job(store, settings, find, shared, keep, ways, report, held)
             run(job, missing, stop)
     except BaseException:
         for one in held.values():
@@ -121,6 +124,25 @@ def prefetch(
 def open_store(settings: WarmupSettings) -> Store:
     """The store that the settings name."""
     return Store(settings.store or default_root(), settings.store_quota)
+
+
+def open_shared(settings: WarmupSettings) -> Store | None:
+    """The store that something else fills, if the settings name one that is not our own."""
+    root = settings.shared_store
+    if root is None or root.resolve() == open_store(settings).root.resolve():
+        return None
+    return Store(root, read_only=True)
+
+
+def _found_shared(shared: Store | None, file: File) -> Held | None:
+    """The file if the shared store has it and it is right; None if our own has to have it."""
+    if shared is None or file.path:
+        return None
+    try:
+        return shared.find(file)
+    except (DamagedError, StoreError) as error:
+        log.warning("not used from the shared store", extra={"file": file.name, "why": str(error)})
+        return None
 
 
 def _found(store: Store, file: File) -> Held | None:

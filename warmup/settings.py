@@ -52,6 +52,13 @@ class WarmupSettings:
         "The folder that fetched models are kept in. Processes and pods of one node may share it.",
         shown_default="~/.cache/ember",
     )
+    shared_store: Path | None = variable(
+        None,
+        folder(),
+        "A store that something else fills and mends, such as a DaemonSet for its node. It is only"
+        " read: what is missing or damaged there comes into `EMBER_STORE`.",
+        shown_default="none",
+    )
     store_quota: int | None = variable(
         None,
         amount(1),

@@ -76,10 +76,12 @@ class Store:
     Attributes:
         root: its folder.
         quota: the most bytes that it may take.
+        read_only: whether nothing is written into it, also where that were possible.
     """
 
     root: Path
     quota: int | None = None
+    read_only: bool = False
 
     def path(self, sha256: str) -> Path:
         """Where a whole file is."""
@@ -158,7 +160,7 @@ class Store:
                 verified = file.verify(path)
                 check_whole(file, path)
                 self.prove(file, verified)
-            else:
+            elif not self.read_only:
                 with suppress(OSError):
                     os.utime(self._marker(file.sha256))
         except BaseException:
@@ -191,6 +193,8 @@ class Store:
 
     def prove(self, file: File, found: os.stat_result) -> None:
         """Note that a file was right, so that the next start need not hash it; if we can."""
+        if self.read_only:
+            return
         marker = self._marker(file.sha256)
         with suppress(OSError):
             marker.parent.mkdir(parents=True, exist_ok=True)
@@ -241,6 +245,17 @@ class Store:
                 f"{what}: {need} bytes do not fit on the disk of the store {self.root}, which has"
                 f" {free} free; `ember models gc` makes room"
             )
+
+    def fetching(self, sha256: str) -> bool:
+        """Whether a process fetches a file into it now; what is asked is read only."""
+        try:
+            fd = os.open(self.lock(sha256), os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            return False
+        try:
+            return not lock.shared(fd)
+        finally:
+            os.close(fd)
 
     def missing(self, file: File) -> int:
         """The bytes of room that a file would still take."""

@@ -20,6 +20,7 @@ NEEDS = {
     "mig": ("gpu",),
     "dra": ("gpu",),
     "sharing": ("gpu",),
+    "node-cache": ("models",),
     "prescaler-watch": ("prescaler",),
     "eventing-kafka": ("eventing",),
     "eventing-rabbitmq": ("eventing",),

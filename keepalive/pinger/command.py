@@ -56,7 +56,8 @@ EXIT_CODES = {
     "headers",
     metavar="'NAME: VALUE'",
     multiple=True,
-    help="A header to send, e.g. Authorization; may be repeated.",
+    help="A header to send, e.g. 'Authorization: Bearer ${TOKEN}' with the variable TOKEN; may be"
+    " repeated.",
 )
 @click.option(
     "--jitter",

@@ -246,6 +246,26 @@ class TestCommand:
         assert nobody.returncode == 69
         assert json.loads(nobody.stdout)["reason"] == "Connection refused"
 
+    def test_a_header_may_have_a_secret_of_the_environment(self, monkeypatch):
+        monkeypatch.setenv("TOKEN", "ember_1")
+        with answering(200, READY) as server:
+            done = self.run(server.url, "--header", "Authorization: Bearer ${TOKEN}")
+            assert done.returncode == 0, done.stderr
+            assert server.heads[-1]["Authorization"] == "Bearer ember_1"
+
+    @pytest.mark.parametrize("value", ["two\nlines", "\u00e9", "\x7f"])
+    def test_what_no_header_may_have_is_refused_also_from_there(self, monkeypatch, value):
+        monkeypatch.setenv("TOKEN", value)
+        done = self.run("127.0.0.1:1", "--header", "Authorization: ${TOKEN}")
+        assert done.returncode == 2
+        assert value not in done.stderr
+
+    def test_a_variable_that_is_not_set_is_named(self, monkeypatch):
+        monkeypatch.delenv("TOKEN", raising=False)
+        done = self.run("127.0.0.1:1", "--header", "Authorization: Bearer ${TOKEN}")
+        assert done.returncode == 2
+        assert "TOKEN is not set in the environment" in done.stderr
+
     def test_a_header_is_sent_and_a_bad_one_is_refused_without_repeating_it(self):
         with answering(200, READY) as server:
             assert self.run(server.url, "--header", "Authorization: Bearer x").returncode == 0

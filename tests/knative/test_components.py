@@ -11,13 +11,13 @@ from function.events.reading import read
 from keepalive.doctor.config import Config
 from keepalive.doctor.doctor import examine
 from keepalive.doctor.pairs import NEEDS
-from tests.knative import names, overlay, promises, schemas, webhook
+from tests.knative import names, overlay, promises, schemas, security, webhook
 from tests.knative.manifests import KNATIVE, ROOT, Manifests, render
 
 COMPONENTS = sorted(path.parent.name for path in KNATIVE.glob("components/*/kustomization.yaml"))
-CHECKS = [schemas.form, *webhook.CHECKS, *promises.CHECKS, *names.CHECKS]
+CHECKS = [schemas.form, *webhook.CHECKS, *promises.CHECKS, *security.CHECKS, *names.CHECKS]
 WITHOUT_KNATIVE = [schemas.form, promises.hardened, promises.settings_are_kept, names.settings]
-WITHOUT_KNATIVE += [names.commands, names.probe_paths, names.images]
+WITHOUT_KNATIVE += [*security.CHECKS, names.commands, names.probe_paths, names.images]
 
 
 @pytest.fixture(scope="session")
@@ -77,7 +77,7 @@ def test_with_keys_the_ping_has_one_too(tmp_path):
     made = Manifests(render(overlay.kustomization(tmp_path, ["keepalive", "keys"])))
     (job,) = made.of("CronJob")
     (container,) = job["spec"]["jobTemplate"]["spec"]["template"]["spec"]["containers"]
-    assert "--header=Authorization: Bearer $(TOKEN)" in container["args"]
+    assert "--header=Authorization: Bearer ${TOKEN}" in container["args"]
     assert container["env"][-1]["valueFrom"]["secretKeyRef"]["name"] == "ember-keepalive"
     assert list(names.commands(made)) == []
 

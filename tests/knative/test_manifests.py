@@ -10,12 +10,12 @@ import yaml
 
 from keepalive.doctor.config import Config, Need
 from keepalive.doctor.doctor import examine
-from tests.knative import names, promises, schemas, webhook
+from tests.knative import names, promises, schemas, security, webhook
 from tests.knative.manifests import KNATIVE, ROOT, Manifests, render, rendered
 
 OVERLAYS = sorted(path.parent.name for path in KNATIVE.glob("overlays/*/kustomization.yaml"))
 FOLDERS = ["base", *(f"overlays/{name}" for name in OVERLAYS)]
-CHECKS = [schemas.form, *webhook.CHECKS, *promises.CHECKS, *names.CHECKS]
+CHECKS = [schemas.form, *webhook.CHECKS, *promises.CHECKS, *security.CHECKS, *names.CHECKS]
 CASES = [
     pytest.param(folder, check, id=f"{folder}-{check.__name__}")
     for folder in FOLDERS
@@ -27,6 +27,11 @@ CASES = [
 @pytest.mark.parametrize(("folder", "check"), CASES)
 def test_there_is_nothing_to_complain_about(folder, check):
     assert list(check(rendered(folder))) == []
+
+
+@pytest.mark.parametrize("name", [name for name in OVERLAYS if name != "dev"])
+def test_in_production_nothing_is_reached_but_what_a_policy_names(name):
+    assert list(security.closed(rendered(f"overlays/{name}"))) == []
 
 
 @pytest.mark.parametrize("name", OVERLAYS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.knative import names, promises, schemas, webhook
+from tests.knative import names, promises, schemas, security, webhook
 from tests.knative.manifests import quantity, rendered
 from tests.knative.test_manifests import CHECKS
 
@@ -107,6 +107,27 @@ def exec_probe(m):
 
 def other_store(m):
     m.revision["initContainers"][0]["volumeMounts"] = [{"name": "more", "mountPath": "/store"}]
+
+
+def labelled(level):
+    name = "pod-security.kubernetes.io/enforce"
+    return lambda m: m.of("Namespace")[0]["metadata"]["labels"].update({name: level})
+
+
+def on_the_node(m):
+    volume(hostPath={"path": "/x"})(m)
+    m.main["volumeMounts"].append({"name": "more", "mountPath": "/x"})
+
+
+def secret_in(word):
+    source = {"secretKeyRef": {"name": "x", "key": "y"}}
+    return main(args=["serve", word], env=[{"name": "KEY", "valueFrom": source}])
+
+
+def policy(**spec):
+    types = ["Ingress", "Egress"]
+    made = {"kind": "NetworkPolicy", "spec": {"podSelector": {}, "policyTypes": types, **spec}}
+    return lambda m: m.documents.append(made)
 
 
 def plain_name(m):
@@ -284,6 +305,37 @@ BROKEN = [
     (promises.jobs, job(concurrencyPolicy="Allow"), "must be Forbid"),
     (promises.jobs, one_job(activeDeadlineSeconds=None), "activeDeadlineSeconds"),
     (promises.jobs, one_job(backoffLimit=6), "backoffLimit must be 0"),
+    # security
+    (security.restricted, secured(runAsNonRoot=False), "ember/ember: runAsNonRoot must be true"),
+    (security.restricted, secured(runAsUser=0), "ember/ember: runAsNonRoot must be true"),
+    (security.restricted, secured(allowPrivilegeEscalation=None), "allowPrivilegeEscalation"),
+    (security.restricted, secured(capabilities={"drop": ["NET_RAW"]}), "must be dropped"),
+    (
+        security.restricted,
+        secured(capabilities={"drop": ["ALL"], "add": ["SYS_PTRACE"]}),
+        "no capability may be added",
+    ),
+    (security.restricted, secured(seccompProfile={"type": "Unconfined"}), "seccompProfile"),
+    (security.restricted, secured(procMount="Unmasked"), "procMount"),
+    (security.restricted, revision(hostNetwork=True), "hostNetwork is the node's"),
+    (security.restricted, volume(nfs={"server": "x", "path": "/"}), "of the kind nfs"),
+    (security.restricted, main(ports=[{"containerPort": 1, "hostPort": 1}]), "hostPort"),
+    (security.restricted, volume(hostPath={"path": "/x"}), "the namespace is held to restricted"),
+    (security.restricted, labelled("baseline"), "the namespace is held to baseline"),
+    (security.restricted, labelled("privileged"), "the namespace is held to privileged"),
+    (security.restricted, on_the_node, "a folder of the node must be mounted readOnly"),
+    (security.secrets, secret_in("--key=$(KEY)"), "KEY, a secret, is put into its arguments"),
+    (security.secrets, secret_in("a $(A) $(KEY)"), "KEY, a secret"),
+    (security.pinned, second(image="redis:7.4"), "redis:7.4 is not in knative/images"),
+    (security.pinned, second(image="docker.io/library/redis:8"), "is not in knative/images"),
+    (
+        security.pinned,
+        second(image=f"docker.io/library/redis:7.4@sha256:{'1' * 64}"),
+        "is not the one that is pinned",
+    ),
+    (security.closed, lambda m: None, "there must be a policy for all pods"),
+    (security.closed, policy(egress=[{"ports": [{"port": 443}]}]), "egress names nobody"),
+    (security.closed, policy(ingress=[{"ports": [{"port": 80}]}]), "ingress names nobody"),
     # names
     (names.settings, setting("EMBER_STOR", "/store"), "EMBER_STOR"),
     (names.settings, setting("EMBER_DRAIN_GRACE_S", "5s"), "EMBER_DRAIN_GRACE_S"),
@@ -313,7 +365,7 @@ def test_a_broken_manifest_is_refused(check, change, told):
 
 def test_every_check_is_proven():
     proven = {check for check, _, _ in BROKEN}
-    assert set(CHECKS) <= proven
+    assert {*CHECKS, security.closed} <= proven
 
 
 def test_quantities_are_read_as_kubernetes_reads_them():

@@ -38,7 +38,8 @@ class Job:
     Attributes:
         store: where to.
         settings: how.
-        find: the file if it is in the store and right.
+        find: the file if it is in a store and right.
+        shared: the store that other processes fetch into and we do not; None without one.
         keep: digests that must not be evicted for it.
         ways: the progress of each file, by digest.
         report: called with what has changed.
@@ -48,6 +49,7 @@ class Job:
     store: Store
     settings: WarmupSettings
     find: Callable[[File], Held | None]
+    shared: Store | None
     keep: frozenset[str]
     ways: dict[str, Progress]
     report: Callable[[Progress], None]
@@ -80,14 +82,20 @@ class Job:
             with lock.attempt(self.store.lock(file.sha256)) as ours:
                 if found := await asyncio.to_thread(self.find, file):
                     self.held[file.sha256] = found
+                elif self.shared and self.shared.fetching(file.sha256):
+                    await self._wait(way, self.shared, file)
                 elif ours:
                     await self._fetch(file, sources.of(file), slots)
                 else:
-                    way.state, way.done = State.WAITING, progress(self.store, file)
-                    self.report(way)
-                    await asyncio.sleep(_TICK_S)
+                    await self._wait(way, self.store, file)
         way.end()
         self.report(way)
+
+    async def _wait(self, way: Progress, store: Store, file: File) -> None:
+        """Let the process go on that fetches a file into a store."""
+        way.state, way.done = State.WAITING, progress(store, file)
+        self.report(way)
+        await asyncio.sleep(_TICK_S)
 
     async def _fetch(self, file: File, source: Source, slots: asyncio.Semaphore) -> None:
         partial = self.partials[file.sha256] = Partial(self.store, file, self.keep)
