@@ -18,7 +18,7 @@ from warmup.failures import DamagedError, ManifestError, StoppedError, WarmupErr
 from warmup.settings import load
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from warmup.manifest import Model
     from warmup.progress import Progress
@@ -27,13 +27,16 @@ if TYPE_CHECKING:
 _FILE = click.argument("file", required=False, type=click.Path(path_type=Path))
 
 
-@click.command()
-@click.option(
+every = click.option(
     "--every",
     type=click.FloatRange(1),
     metavar="SECONDS",
     help="Do it again and again, so that what is lost or damaged is mended, as a DaemonSet does.",
 )
+
+
+@click.command()
+@every
 @click.pass_obj
 def prefetch(embedded: Path | None, *, every: float | None) -> None:
     """Bring every model of the manifest into the store, proven.
@@ -46,22 +49,44 @@ def prefetch(embedded: Path | None, *, every: float | None) -> None:
     """
     settings = load(os.environ)
     models = manifest.narrowed(_models(None, settings, embedded), settings.variant)
-    from warmup.prefetch import prefetch as bring
+    repeated(lambda report, stop: bring(models, settings, report, stop), every)
 
-    def bring_once() -> None:
-        began = time.perf_counter()
-        with bring(models, settings, report=report, stop=stop) as ready:
-            took = time.perf_counter() - began
-            count = len(ready.held)
-            click.echo(f"{count} files are here and proven ({took * 1e3:.0f} ms)", err=True)
 
+def bring(
+    models: Sequence[Model],
+    settings: WarmupSettings,
+    report: Callable[[Progress], None],
+    stop: threading.Event,
+) -> None:
+    """Bring models into the store, and say how long it took."""
+    from warmup.prefetch import prefetch as bring_all
+
+    began = time.perf_counter()
+    with bring_all(models, settings, report=report, stop=stop) as ready:
+        took = time.perf_counter() - began
+        count = len(ready.held)
+        click.echo(f"{count} files are here and proven ({took * 1e3:.0f} ms)", err=True)
+
+
+def repeated(
+    work: Callable[[Callable[[Progress], None], threading.Event], None], every: float | None
+) -> None:
+    """Do something that is reported and can be stopped, once or again and again.
+
+    Args:
+        work: what is done, with whom it reports to and what stops it.
+        every: seconds between the end and the next beginning; None for once.
+
+    Raises:
+        WarmupError: it failed, and is done once.
+    """
     with reporting() as report, stopping() as stop:
         if every is None:
-            bring_once()
+            work(report, stop)
             return
         while not stop.is_set():
             try:
-                bring_once()
+                work(report, stop)
             except StoppedError:
                 return
             except WarmupError as error:

@@ -3,22 +3,34 @@
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
 import click
 
 from function import assemble, plans
 from function.settings import load
 from warmup import manifest
+from warmup.cli import bring, repeated
+from warmup.cli import every as every_option
 from warmup.cli import prefetch as of_models
-from warmup.cli import reporting, stopping
+
+if TYPE_CHECKING:
+    import threading
+    from collections.abc import Callable
+
+    from warmup.progress import Progress
 
 
 @click.command(help=of_models.help)
-@click.pass_context
-def prefetch(context: click.Context) -> None:
+@every_option
+def prefetch(*, every: float | None) -> None:
     """Bring both into the store."""
-    context.invoke(of_models)
     settings = load(os.environ, alone=False)
     found = manifest.read(settings.manifest or assemble.embedded())
-    with reporting() as report, stopping() as stop:
-        plans.fetch(manifest.narrowed(found, settings.variant), settings, report, stop)
+    models = manifest.narrowed(found, settings.variant)
+
+    def both(report: Callable[[Progress], None], stop: threading.Event) -> None:
+        bring(models, settings, report, stop)
+        plans.fetch(models, settings, report, stop)
+
+    repeated(both, every)

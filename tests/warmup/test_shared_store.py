@@ -192,7 +192,7 @@ def manifest(tmp_path):
 
 def start(*words, **environ):
     return subprocess.Popen(
-        [sys.executable, "-m", "warmup", *words],
+        [sys.executable, "-c", "from function.command import main; main()", *words],
         env=os.environ | environ,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
