@@ -14,6 +14,8 @@ from tests.knative import names, promises, schemas, security, webhook
 from tests.knative.manifests import KNATIVE, ROOT, Manifests, render, rendered
 
 OVERLAYS = sorted(path.parent.name for path in KNATIVE.glob("overlays/*/kustomization.yaml"))
+WIDE = "PriorityClass"
+"""The one kind of the platform that is no setting of Knative."""
 FOLDERS = ["base", *(f"overlays/{name}" for name in OVERLAYS)]
 CHECKS = [schemas.form, *webhook.CHECKS, *promises.CHECKS, *security.CHECKS, *names.CHECKS]
 CASES = [
@@ -45,11 +47,25 @@ def test_the_platform_says_exactly_what_the_doctor_finds_missing_on_a_new_cluste
     said = {
         Need(key, one["metadata"]["name"], value)
         for one in overlay.platform
+        if one["kind"] == "ConfigMap"
         for key, value in one["data"].items()
     }
-    assert {one["metadata"]["namespace"] for one in overlay.platform} == {"knative-serving"}
+    spaces = {one["metadata"]["namespace"] for one in overlay.platform if one["kind"] != WIDE}
+    assert spaces == {"knative-serving"}
     assert set(examine(overlay.documents, Config()).missing) == said
     assert list(webhook.idle_flags(overlay)) == []
+
+
+@pytest.mark.parametrize("name", OVERLAYS)
+def test_an_overlay_needs_no_rights_beyond_its_namespace(name):
+    """But for the namespace itself, all that belongs to the cluster is the platform's."""
+    overlay = rendered(f"overlays/{name}")
+    assert [one["kind"] for one in overlay.documents if "namespace" not in one["metadata"]] == [
+        "Namespace"
+    ]
+    used = {pod["priorityClassName"] for _, pod in overlay.pods if "priorityClassName" in pod}
+    made = {one["metadata"]["name"] for one in overlay.platform if one["kind"] == WIDE}
+    assert used <= made
 
 
 def test_a_changed_setting_makes_a_new_revision():
