@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import nullcontext
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeVar
 
 from aiohttp import hdrs
 from aiohttp.http import HttpProcessingError
 from aiohttp.web import RequestPayloadError
 
+from function.http.aside import AT_ONCE
 from function.http.edge import exchange_of
 from function.problems import Problem
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from aiohttp.web import Request
 
     from function.http.admission import Door
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +34,28 @@ class Limits:
         max_bytes: of the whole body.
         timeout_s: for the whole body.
         setting: what sets `max_bytes`; "" when it is fixed.
+        parsing: lets one large body be parsed at a time.
     """
 
     door: Door
     max_bytes: int
     timeout_s: float
     setting: str = "EMBER_MAX_BODY_BYTES"
+    parsing: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    async def parsed(self, size: int, parse: Callable[[], T]) -> T:
+        """The result of `parse`, which may hold copies of a body of `size` bytes.
+
+        Those of large bodies are made one after the other, on a thread: so there are never more
+        than those of one, however many bodies there are. Whoever stops waiting does not let the
+        next one begin before the thread has ended.
+        """
+        if size <= AT_ONCE:
+            return parse()
+        await self.parsing.acquire()
+        task = asyncio.ensure_future(asyncio.to_thread(parse))
+        task.add_done_callback(lambda _: self.parsing.release())
+        return await asyncio.shield(task)
 
 
 async def read(request: Request, limits: Limits) -> bytearray:

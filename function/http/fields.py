@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING, Any
 
 from aiohttp import hdrs
 
-from function.http import body, form
-from function.http.aside import aside
+from function.http import body, form, jsonbody
 from function.http.edge import exchange_of
+from function.http.jsonbody import LongString
 from function.orders import Upload
 from function.problems import Problem
+from function.storage import inline
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -34,8 +35,7 @@ MULTIPART = "multipart/form-data"
 JSON = "application/json"
 
 _WHOLE = re.compile(r"-?[0-9]{1,9}")
-_MAX_STRINGS = 512
-_MAX_STRUCTURE = 64 * 1024  # bytes outside of strings, white space included
+_MAX_URI = 16 * 1024  # characters, where it does not have the photo inside
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,9 +133,9 @@ async def sent(request: Request, table: Table, limits: Limits) -> Sent:
     data = await body.read(request, limits)
     with exchange_of(request).trace.span("parse"):
         if media_type == MULTIPART:
-            found = await aside(len(data), _from_multipart, data, boundary, table)
+            found = await limits.parsed(len(data), lambda: _from_multipart(data, boundary, table))
         else:
-            found = await aside(len(data), _from_json, data, table)
+            found = await limits.parsed(len(data), lambda: _from_json(data, table))
     for name, spec in table.items():
         if spec.required and name not in found.photos and name not in found.values:
             raise Problem("missing_field", f"`{name}` is missing.", field=name)
@@ -225,18 +225,57 @@ def _from_multipart(data: bytes | bytearray, boundary: str, table: Table) -> Sen
 def _from_json(data: bytes | bytearray, table: Table) -> Sent:
     photos: dict[str, tuple[Upload | str, ...]] = {}
     values: dict[str, Any] = {}
-    for name, value in _object(data).items():
+    for name, value in jsonbody.parse(data).items():
         spec = _spec(table, name)
         if isinstance(spec, Photos):
             uris = value if isinstance(value, list) and spec.most > 1 else [value]
-            if not uris or not all(isinstance(uri, str) for uri in uris):
+            if not uris or not all(isinstance(uri, str | LongString) for uri in uris):
                 several = " or a list of them" if spec.most > 1 else ""
                 raise Problem("bad_value", f"`{name}` has to be a URI{several}.", field=name)
             _check_count(name, spec, len(uris))
-            photos[name] = tuple(uris)
+            photos[name] = tuple(_photo(uri, name) for uri in uris)
         else:
-            values[name] = _checked(value, spec, name)
+            values[name] = _checked(_short(value, spec, name), spec, name)
     return Sent(photos, values)
+
+
+def _photo(uri: str | LongString, name: str) -> Upload | str:
+    """A photo whose URI is long and has it inside; any other URI."""
+    if isinstance(uri, str):
+        return uri
+    if bytes(uri.raw[:5]).lower() == b"data:":
+        coded = b"base64" in bytes(uri.raw[: jsonbody.LONG]).partition(b",")[0].lower()
+        try:
+            found = inline.decoded(
+                uri.plain
+                if coded
+                else _text_of(uri, name, inline.MAX_ESCAPED).encode(errors="surrogatepass")
+            )
+        except Problem as problem:
+            raise Problem(
+                problem.code, f"`{name}`: {problem.detail}", **{"field": name} | problem.extra
+            ) from problem
+        return _upload(Upload(found.data, name, found.facts.media_type))
+    return _text_of(uri, name, _MAX_URI)
+
+
+def _short(value: object, spec: Value, name: str) -> object:
+    """A value with its text, if it is a long string."""
+    if not isinstance(value, LongString):
+        return value
+    return _text_of(value, name, spec.schema.get("maxLength", jsonbody.LONG))
+
+
+def _text_of(value: LongString, name: str, most: int) -> str:
+    try:
+        text = value.text(most)
+    except ValueError:
+        raise Problem("bad_request", "The body is not JSON in UTF-8.") from None
+    if text is None:
+        raise Problem(
+            "bad_value", f"`{name}` is longer than {most} characters.", field=name, limit=most
+        )
+    return text
 
 
 def _spec(table: Table, name: str) -> Photos | Value:
@@ -293,45 +332,3 @@ def _text(data: bytes, name: str) -> str:
         return data.decode()
     except UnicodeDecodeError:
         raise Problem("bad_value", f"`{name}` is not UTF-8.", field=name) from None
-
-
-def _object(data: bytes | bytearray) -> Mapping[str, Any]:
-    """The JSON object in a body.
-
-    Raises:
-        Problem: it is not UTF-8, not JSON (NaN is not), no object, names a member twice, or has
-            more structure than any request: thousands of values take far more memory than bytes.
-    """
-    if not _simple(data):
-        raise Problem("bad_request", "The JSON has far more members than a request can have.")
-    try:
-        value = json.loads(data.decode(), object_pairs_hook=_unique, parse_constant=_no_constant)
-    except (ValueError, RecursionError):
-        raise Problem("bad_request", "The body is not JSON in UTF-8.") from None
-    if not isinstance(value, dict):
-        raise Problem("bad_request", "The body is JSON, but not an object.")
-    return value
-
-
-def _simple(data: bytes | bytearray) -> bool:
-    """Whether a JSON text is little more than a few strings; looks only at its quotes."""
-    outside = at = 0
-    for _ in range(_MAX_STRINGS):
-        start = data.find(b'"', at)
-        end = data.find(b'"', start + 1)
-        if start < 0 or end < 0:
-            return outside + len(data) - at <= _MAX_STRUCTURE
-        outside += start - at
-        at = end + 1
-    return False
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    members = dict(pairs)
-    if len(members) < len(pairs):
-        raise Problem("bad_request", "The JSON names a member twice.")
-    return members
-
-
-def _no_constant(name: str) -> None:
-    raise ValueError(name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import binascii
+import re
 from typing import TYPE_CHECKING
 from urllib.parse import unquote_to_bytes
 
@@ -17,9 +18,11 @@ if TYPE_CHECKING:
 
 _AT_ONCE = 256 * 1024  # characters; more are decoded on a thread
 _MAX_HEAD = 1024  # characters up to the comma
-_MAX_ESCAPED = 1024**2  # decoding escapes takes far more time and memory than they have characters
+MAX_ESCAPED = 1024**2  # decoding escapes takes far more time and memory than they have characters
 _ESCAPES = [
-    (f"%{code}", letter) for letter in "+/=" for code in {f"{ord(letter):X}", f"{ord(letter):x}"}
+    (f"%{code}".encode(), letter.encode())
+    for letter in "+/="
+    for code in {f"{ord(letter):X}", f"{ord(letter):x}"}
 ]
 """The letters of base64 that have a meaning in URIs; nobody escapes others."""
 
@@ -29,7 +32,7 @@ class Inline:
 
     async def stat(self, uri: str) -> Facts:
         """See `Place`."""
-        media_type, _, _ = _head(uri)
+        media_type, _, _ = _head(uri.encode(errors="surrogatepass"))
         return Facts(media_type=media_type or None)
 
     async def read(self, uri: str, limit: int, take: Take) -> Object:  # noqa: ARG002
@@ -38,27 +41,14 @@ class Inline:
         Raises:
             Problem: `bad_value` when it is malformed, or percent-encoded and long.
         """
-        media_type, start, is_base64 = _head(uri)
-        if not is_base64 and len(uri) > _MAX_ESCAPED:
-            raise Problem(
-                "bad_value",
-                f"The data: URI is longer than {_MAX_ESCAPED} characters, and not base64.",
-                limit=_MAX_ESCAPED,
-                hint="Use base64 (data:image/jpeg;base64,…).",
-            )
-        try:
-            if len(uri) <= _AT_ONCE:
-                data = _decoded(uri, start, is_base64=is_base64)
-            else:
-                data = await asyncio.to_thread(_decoded, uri, start, is_base64=is_base64)
-        except ValueError:
-            raise Problem(
-                "bad_value",
-                "The data: URI is not well encoded; base64 has the letters A–Z, a–z, 0–9, + and /.",
-            ) from None
-        if len(data) > limit:
-            raise too_large(limit, len(data))
-        return Object(data, Facts(len(data), media_type or None))
+        coded = uri.encode(errors="surrogatepass")
+        if len(coded) <= _AT_ONCE:
+            found = decoded(coded)
+        else:
+            found = await asyncio.to_thread(decoded, coded)
+        if len(found.data) > limit:
+            raise too_large(limit, len(found.data))
+        return found
 
     async def write(
         self,
@@ -80,26 +70,60 @@ class Inline:
         """See `Place`."""
 
 
-def _head(uri: str) -> tuple[str, int, bool]:
+def decoded(uri: bytes | memoryview) -> Object:
+    """What is in a URI. Besides it and the result, this holds no more than two copies of it.
+
+    Raises:
+        Problem: `bad_value` when it is malformed, or percent-encoded and long.
+    """
+    media_type, start, is_base64 = _head(bytes(uri[:_MAX_HEAD]))
+    if not is_base64 and len(uri) > MAX_ESCAPED:
+        raise Problem(
+            "bad_value",
+            f"The data: URI is longer than {MAX_ESCAPED} characters, and not base64.",
+            limit=MAX_ESCAPED,
+            hint="Use base64 (data:image/jpeg;base64,…).",
+        )
+    payload = memoryview(uri)[start:]
+    try:
+        data = _from_base64(payload) if is_base64 else _unescaped(payload)
+    except ValueError:
+        raise Problem(
+            "bad_value",
+            "The data: URI is not well encoded; base64 has the letters A–Z, a–z, 0–9, + and /.",
+        ) from None
+    return Object(data, Facts(len(data), media_type or None))
+
+
+def _head(uri: bytes) -> tuple[str, int, bool]:
     """The media type, where the data begins, and whether it is base64."""
-    comma = uri.find(",", 0, _MAX_HEAD)
+    comma = uri.find(b",", 0, _MAX_HEAD)
     if comma < 0:
         raise Problem(
             "bad_value", f"The data: URI has no comma in its first {_MAX_HEAD} characters."
         )
-    head = uri[uri.index(":") + 1 : comma]
+    head = uri[uri.index(b":") + 1 : comma].decode(errors="replace")
     media_type, *parameters = (part.strip().lower() for part in head.split(";"))
     return media_type, comma + 1, "base64" in parameters
 
 
-def _decoded(uri: str, start: int, *, is_base64: bool) -> bytes:
-    """The data part of a URI; padding may be left out."""
-    text = uri[start:]
-    if not is_base64:
-        return unquote_to_bytes(text.encode("ascii"))
-    if "%" in text:
+def _from_base64(text: memoryview) -> bytes:
+    """The bytes; padding may be left out."""
+    if re.search(b"%", text):
+        plain = bytes(text)
         for escape, letter in _ESCAPES:
-            text = text.replace(escape, letter)
-    if missing := -len(text) % 4:
-        text += "=" * missing
-    return binascii.a2b_base64(text, strict_mode=True)
+            plain = plain.replace(escape, letter)
+        text = memoryview(plain)
+    whole, rest = text[: len(text) // 4 * 4], bytes(text[len(text) // 4 * 4 :])
+    data = binascii.a2b_base64(whole, strict_mode=True)
+    if not rest:
+        return data
+    if bytes(whole[-1:]) == b"=":
+        raise ValueError("there is more behind the padding")
+    return data + binascii.a2b_base64(rest.ljust(4, b"="), strict_mode=True)
+
+
+def _unescaped(text: memoryview) -> bytes:
+    if not (plain := bytes(text)).isascii():
+        raise ValueError("not ASCII")
+    return unquote_to_bytes(plain)
