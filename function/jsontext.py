@@ -18,13 +18,17 @@ _HALF = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
 def parse(
-    text: bytes | bytearray, pairs: Callable[[list[tuple[str, Any]]], Any] | None = None
+    text: bytes | bytearray,
+    pairs: Callable[[list[tuple[str, Any]]], Any] | None = None,
+    *,
+    halves: bool = False,
 ) -> Any:
     """The value of a JSON text (RFC 8259) in UTF-8.
 
     Args:
         text: all of it.
         pairs: makes the value of an object from its members; None for a dict.
+        halves: whether halves of characters are let through, for whoever tells what they are in.
 
     Raises:
         ValueError: it is not JSON, not UTF-8, nested too deeply, or has a number or a character
@@ -34,7 +38,7 @@ def parse(
         value = json.loads(
             text.decode(), object_pairs_hook=pairs, parse_constant=_none, parse_float=_finite
         )
-        if _HALF.search(text):
+        if not halves and _HALF.search(text):
             json.dumps(value, ensure_ascii=False).encode()
     except RecursionError:
         raise ValueError("nested too deeply") from None

@@ -56,7 +56,7 @@ class LongString:
         """
         if len(self.raw) > 6 * most:  # as many bytes as one character takes at most
             return None
-        found = jsontext.parse(b'"' + bytes(self.raw) + b'"')
+        found = jsontext.parse(b'"' + bytes(self.raw) + b'"', halves=True)
         return found if isinstance(found, str) and len(found) <= most else None
 
 
@@ -69,7 +69,7 @@ def parse(data: bytes | bytearray) -> Mapping[str, Any]:
     """
     short, long = _split(data)
     try:
-        value = jsontext.parse(short, _unique)
+        value = jsontext.parse(short, _unique, halves=True)
     except ValueError:
         raise Problem("bad_request", "The body is not JSON in UTF-8.") from None
     if not isinstance(value, dict):

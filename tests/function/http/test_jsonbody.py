@@ -147,8 +147,7 @@ def test_every_object_is_what_python_reads(value, ascii_):
     try:
         found = jsonbody.parse(bytearray(text))
     except Problem:
-        text.decode("utf-8").encode()
-        assert any("\ud800" <= letter <= "\udfff" for letter in str(value))
+        assert b"\\" * 1024 in text or text.count(b'"') > 4096
         return
     short = {name: each for name, each in value.items() if len(json.dumps(name)) < jsonbody.LONG}
 
