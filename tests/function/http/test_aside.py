@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 from function import report
-from function.http import fields
+from function.http import fields, jsonbody
 from function.http.aside import AT_ONCE, aside
 from function.storage import inline
 
@@ -42,8 +42,8 @@ def by_json(live, photo):
     ("module", "name", "ask"),
     [
         (fields, "_from_multipart", by_form),
-        (fields, "_object", by_json),
-        (inline, "_decoded", by_json),
+        (jsonbody, "parse", by_json),
+        (inline, "decoded", by_json),
         (report, "of_swap", by_form),
     ],
 )

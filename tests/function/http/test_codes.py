@@ -172,6 +172,12 @@ PRODUCERS = {
     ),
     "not_ready": lambda servers: servers["cold"].form("/v1/faces", ("image", COLLINS)),
     "deadline_exceeded": slow_body_in_a_hurry,
+    "url_too_long": lambda servers: servers["live"].get("/?" + "x" * 9000),
+    "head_too_large": lambda servers: servers["live"].get("/", X_Long="x" * 9000),
+    "range_not_satisfiable": lambda servers: servers["live"].get("/", Range="bytes=9999999-"),
+    "too_often": lambda servers: [
+        servers["live"].send("POST", "/warmup?force=true") for _ in range(2)
+    ][-1],
     "overloaded": lambda servers: servers["narrow"].form("/v1/faces", ("image", NOBODY)),
 }
 
