@@ -1,18 +1,19 @@
 -- Decisions about one subject's tokens, each atomic and in one round trip; see account.py.
 --
 -- KEYS[1]  the account, a hash of used, ends, granted, spent, hour
--- KEYS[2]  the mark of a grant (both have the subject as their hash tag, so they are in one slot)
+-- KEYS[2]  the mark of a grant or a settlement (both have the subject as their hash tag, so they are in one slot)
 -- ARGV     take  until  tokens allowance period cap
 --          back  until  allowed granted ends hour
 --          grant until  tokens keep
+--          settle until tokens keep allowance period
 --          look  until
 -- `until` is the time after which nobody waits for the answer, so that nothing may change; 0 for
 -- none. Times are milliseconds of this server's clock; -1 stands for none.
 -- Answers now, what happened, used, ends, granted, spent, hour, and two more:
 -- take: `1`, then tokens of the allowance and granted ones; or `0`, then the wait. back, look: `1`.
--- grant: `1`, or `2` for one that was made before, then its tokens. `-1` came too late.
+-- grant, settle: `1`, or `2` for one that was made before, then its tokens. `-1` came too late.
 
-local HOUR, UNUSED = 3600000, 34560000000 -- 400 days
+local HOUR, UNUSED, CURRENT = 3600000, 34560000000, -1 -- UNUSED: 400 days
 
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -49,17 +50,24 @@ if ARGV[1] == 'take' then
   end
 elseif ARGV[1] == 'back' then
   local allowed, given = arg[3], arg[4]
-  if arg[6] == hour then spent = math.max(0, spent - allowed - given) end
-  if arg[5] == ends then used = math.max(0, used - allowed) end
+  if arg[6] == hour or arg[6] == CURRENT then spent = math.max(0, spent - allowed - given) end
+  if arg[5] == ends or arg[5] == CURRENT then used = math.max(0, used - allowed) end
   granted = granted + given
-elseif ARGV[1] == 'grant' then
+elseif ARGV[1] == 'grant' or ARGV[1] == 'settle' then
   local before = redis.call('GET', KEYS[2])
   if before then
     done, first, write = 2, tonumber(before), false
   else
     first = arg[3]
     redis.call('SET', KEYS[2], first, 'PX', arg[4])
-    granted = granted + first
+    if ARGV[1] == 'grant' then
+      granted = granted + first
+    else
+      local of = math.min(granted, math.max(0, first - math.max(0, arg[5] - used)))
+      used, granted, spent = used + first - of, granted - of, spent + first
+      if ends == 0 then ends = now + arg[6] end
+      if hour == 0 then hour = now + HOUR end
+    end
   end
 else
   write = false

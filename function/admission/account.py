@@ -11,6 +11,9 @@ from dataclasses import dataclass, replace
 
 HOUR_MS = 3_600_000
 
+CURRENT = -1
+"""In a receipt: whatever period runs when it is given back."""
+
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
@@ -123,11 +126,31 @@ def take(account: Account, allowance: Allowance, tokens: int, now: int) -> Debit
     return Debit(after, Receipt(allowed, tokens - allowed, after.ends, after.hour))
 
 
+def charge(account: Account, allowance: Allowance, tokens: int, now: int) -> Account:
+    """Take tokens that are used already: what is missing is owed until the period is over.
+
+    Args:
+        account: the state before.
+        allowance: what the subject's tier gives.
+        tokens: how many, 1 at least.
+        now: milliseconds.
+    """
+    account = account.at(now)
+    granted = min(account.granted, max(0, tokens - account.left(allowance)))
+    return Account(
+        used=account.used + tokens - granted,
+        ends=account.ends or now + allowance.period_ms,
+        granted=account.granted - granted,
+        spent=account.spent + tokens,
+        hour=account.hour or now + HOUR_MS,
+    )
+
+
 def give_back(account: Account, receipt: Receipt, now: int) -> Account:
     """Undo a debit, as far as its periods are not over: granted tokens come back in any case."""
     account = account.at(now)
-    allowed = receipt.allowed if receipt.ends == account.ends else 0
-    spent = receipt.tokens if receipt.hour == account.hour else 0
+    allowed = receipt.allowed if receipt.ends in {account.ends, CURRENT} else 0
+    spent = receipt.tokens if receipt.hour in {account.hour, CURRENT} else 0
     return replace(
         account,
         used=max(0, account.used - allowed),

@@ -16,7 +16,8 @@ class Breaker:
     """Says whether a service should be tried.
 
     After three failures in a row it says no for half a second, then lets one attempt through, and
-    doubles the pause, up to 15 seconds, for as long as these fail too.
+    doubles the pause, up to 15 seconds, for as long as these fail too. Attempts that are under way
+    at the same time and fail have one cause, and count as one failure.
 
     Args:
         clock: seconds.
@@ -27,28 +28,32 @@ class Breaker:
         self._failures = 0
         self._pause_s = _LEAST_S
         self._closed_until = 0.0
+        self._round = 0
 
     @property
     def open(self) -> bool:
         """Whether the service counts as down."""
         return self._failures >= _FAILURES
 
-    def allows(self) -> bool:
-        """Whether to try now; whoever is allowed has to tell how it went."""
+    def attempt(self) -> int | None:
+        """What to tell `failed` with, when it is to be tried now; None when it is left alone."""
         if not self.open:
-            return True
+            return self._round
         now = self._clock()
         if now < self._closed_until:
-            return False
+            return None
         self._closed_until = now + self._pause_s  # others wait for how this attempt goes
-        return True
+        return self._round
 
     def succeeded(self) -> None:
         """An attempt went well."""
         self._failures, self._pause_s = 0, _LEAST_S
 
-    def failed(self) -> None:
-        """An attempt did not."""
+    def failed(self, attempt: int) -> None:
+        """An attempt did not; nothing more is learned from those that began before it failed."""
+        if attempt != self._round:
+            return
+        self._round += 1
         if self.open:
             self._pause_s = min(2 * self._pause_s, _MOST_S)
         self._failures += 1

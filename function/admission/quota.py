@@ -1,29 +1,41 @@
 """Tokens are taken before work and given back where none was done; what holds without the store.
 
-When the store cannot be asked, either every request is let in, or none that would cost tokens.
+When the store cannot be asked, either each process counts by itself, on what it has seen last, and
+settles that later, or no request is let in that would cost tokens. A store that has no room is
+asked in vain for as long as it likes: nothing is let in uncounted for that.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
+from function import lease
+from function.admission.account import CURRENT, Receipt
 from function.admission.breaker import Breaker
+from function.admission.offline import Offline
+from function.admission.store import AT_ONCE, FullError
 from function.meaning import Meaning
 from function.problems import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from function.admission.account import Account, Allowance, Debit, Receipt
+    from function.admission.account import Account, Allowance, Debit
+    from function.admission.offline import Owed
     from function.admission.store import Balance, Granted, Store
 
 log = logging.getLogger("ember.quota")
 audit = logging.getLogger("ember.audit")
 
 T = TypeVar("T")
+
+_SETTLE_S = 1.0
+"""How often it is tried to settle what was used while the store was away."""
 
 
 class Event(Meaning):
@@ -34,6 +46,7 @@ class Event(Meaning):
     REFUNDED = "refunded", "no work was done for them"
     GRANTED = "granted", "by an operator"
     UNDECIDED = "undecided", "the store could not be asked"
+    SETTLED = "settled", "used while the store was away, and counted there since"
     LOST = "lost", "they should have been refunded, but the store could not be reached"
 
 
@@ -45,11 +58,13 @@ class Standing:
         account: its account.
         allowance: what its tier gives.
         now: the time of the account's clock, in milliseconds.
+        certain: whether the store says so; else it is what this process makes of what it saw last.
     """
 
     account: Account
     allowance: Allowance
     now: int
+    certain: bool = True
 
     @property
     def tokens(self) -> int:
@@ -70,7 +85,7 @@ class Quota:
 
     Args:
         store: keeps the accounts.
-        fail_open: whether requests are let in when the store cannot be asked.
+        fail_open: whether this process counts by itself when the store cannot be asked.
         breaker: says when it is not worth asking.
     """
 
@@ -78,7 +93,11 @@ class Quota:
         self._store = store
         self._fail_open = fail_open
         self._breaker = breaker or Breaker()
+        self._free = asyncio.Semaphore(AT_ONCE)
+        self._offline = Offline()
+        self._settling: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
+        self._full = False
         self.listeners: list[Callable[[Event, int], None]] = []
 
     @property
@@ -86,37 +105,35 @@ class Quota:
         """Whether the store counts as down."""
         return self._breaker.open
 
-    async def take(
-        self, subject: str, allowance: Allowance, tokens: int
-    ) -> tuple[Debit, Standing] | None:
-        """Take tokens, all or none; None where that could not be decided and is let pass.
+    async def take(self, subject: str, allowance: Allowance, tokens: int) -> tuple[Debit, Standing]:
+        """Take tokens, all or none.
 
         When the caller is cancelled meanwhile, what is taken is given back.
 
         Raises:
             Problem: `quota_unavailable`.
         """
-        question = self._ask(lambda: self._store.take(subject, allowance, tokens))
-        if self._store.instant:
-            answer = await question  # there is no meanwhile
-        else:
-            asked = asyncio.ensure_future(question)
-            try:
-                answer = await asyncio.shield(asked)
-            except asyncio.CancelledError:
-                self._later(self._undo(subject, asked))
-                raise
-        if answer is None:
+        try:
+            debit, now = await self._asked(subject, allowance, tokens)
+        except _AwayError as away:
             self._tell(Event.UNDECIDED, tokens)
-            if self._fail_open:
-                return None
-            raise unavailable()
-        debit, now = answer
+            if away.full or not self._fail_open:
+                raise unavailable() from None
+            debit, now = self._offline.take(subject, allowance, tokens)
+            if not debit.receipt:
+                self._tell(Event.REFUSED, tokens)
+            elif self._settling is None:
+                self._settling = asyncio.create_task(self._settle_later())
+            return debit, Standing(debit.account, allowance, now, certain=False)
         self._tell(Event.TAKEN if debit.receipt else Event.REFUSED, tokens)
         return debit, Standing(debit.account, allowance, now)
 
     def refund(self, subject: str, receipt: Receipt) -> None:
         """Give back what was taken for work that never began; nobody waits for it."""
+        if receipt.ends == CURRENT:  # it was taken while the store was away
+            if not (left := self._offline.give_back(subject, receipt.tokens)):
+                return
+            receipt = Receipt(left, 0, CURRENT, CURRENT)
         self._later(self._refund(subject, receipt))
 
     async def grant(self, subject: str, tokens: int, key: str) -> Granted:
@@ -125,9 +142,10 @@ class Quota:
         Raises:
             Problem: `quota_unavailable`.
         """
-        granted = await self._ask(lambda: self._store.grant(subject, tokens, key))
-        if granted is None:
-            raise unavailable()
+        try:
+            granted = await self._ask(lambda: self._store.grant(subject, tokens, key))
+        except _AwayError:
+            raise unavailable() from None
         if granted.before is None:
             self._tell(Event.GRANTED, tokens)
         return granted
@@ -138,45 +156,113 @@ class Quota:
         Raises:
             Problem: `quota_unavailable`.
         """
-        balance = await self._ask(lambda: self._store.look(subject))
-        if balance is None:
-            raise unavailable()
-        return balance
+        try:
+            return await self._ask(lambda: self._store.look(subject))
+        except _AwayError:
+            raise unavailable() from None
 
     async def prepare(self) -> None:
         """Ask the store for the first time."""
-        await self._ask(lambda: self._store.look("nobody"))
+        with contextlib.suppress(_AwayError):
+            await self._ask(lambda: self._store.look("nobody"))
+
+    async def settle(self) -> None:
+        """Tell the store what was used while it was away, as far as it can be asked."""
+        with contextlib.suppress(_AwayError):
+            for subject in self._offline.debtors:
+                await self._settle(subject)
 
     async def close(self) -> None:
-        """Wait for refunds under way, and close the store."""
+        """Settle what is open, wait for refunds under way, and close the store."""
+        if self._settling:
+            await lease.end([self._settling])
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self.settle()
+        if debtors := self._offline.debtors:
+            log.error(
+                "what was used while the quota store was away is not counted there",
+                extra={"callers": len(debtors)},
+            )
         await self._store.close()
 
-    async def _ask(self, question: Callable[[], Awaitable[T]]) -> T | None:
-        """The store's answer; None when there is none."""
-        if not self._breaker.allows():
-            return None
+    async def _asked(self, subject: str, allowance: Allowance, tokens: int) -> tuple[Debit, int]:
+        """What the store says; what is taken for who has gone meanwhile is given back."""
+        question = self._take(subject, allowance, tokens)
+        if self._store.instant:
+            return await question  # there is no meanwhile
+        asked = asyncio.ensure_future(question)
         try:
-            answer = await question()
-        except Exception as error:
-            was_down = self.down
-            self._breaker.failed()
-            if self.down and not was_down:
-                log.error("the quota store is down", extra={"reason": repr(error)[:200]})  # noqa: TRY400
-            return None
-        if self.down:
-            log.info("the quota store is back")
-        self._breaker.succeeded()
-        return answer
+            return await asyncio.shield(asked)
+        except asyncio.CancelledError:
+            self._later(self._undo(subject, asked))
+            raise
 
-    async def _undo(self, subject: str, asked: asyncio.Future[tuple[Debit, int] | None]) -> None:
-        if (answer := await asked) and (receipt := answer[0].receipt):
-            self._tell(Event.TAKEN, receipt.tokens)
-            await self._refund(subject, receipt)
+    async def _take(self, subject: str, allowance: Allowance, tokens: int) -> tuple[Debit, int]:
+        await self._settle(subject)  # or the store would give twice what there is
+        debit, now = await self._ask(lambda: self._store.take(subject, allowance, tokens))
+        self._offline.saw(subject, debit.account, now)
+        return debit, now
+
+    async def _settle(self, subject: str) -> None:
+        for owed in self._offline.owed(subject):
+            self._tell(Event.SETTLED, await self._ask(partial(self._settlement, subject, owed)))
+            self._offline.settled(subject, owed)
+
+    async def _settlement(self, subject: str, owed: Owed) -> int:
+        """Settle one debt; how many tokens that was."""
+        owed.sealed, tokens = True, owed.tokens(self._offline.now)
+        await self._store.settle(subject, owed.allowance, tokens, owed.key)
+        return tokens
+
+    async def _settle_later(self) -> None:
+        """Settle until nothing is owed any more."""
+        while self._offline.debtors:
+            await asyncio.sleep(_SETTLE_S)
+            await self.settle()
+        self._settling = None
+
+    async def _ask(self, question: Callable[[], Awaitable[T]]) -> T:
+        """The store's answer.
+
+        Only some questions are asked at once: the others wait here, where they learn at once that
+        the store is down, and where no time counts.
+
+        Raises:
+            _AwayError: there is none.
+        """
+        async with self._free:
+            if (attempt := self._breaker.attempt()) is None:
+                raise _AwayError(full=self._full)
+            try:
+                answer = await question()
+            except Exception as error:
+                self._full = isinstance(error, FullError)
+                was_down = self.down
+                self._breaker.failed(attempt)
+                if self.down and not was_down:
+                    reason = "it has no memory left" if self._full else repr(error)[:200]
+                    log.error("the quota store is down", extra={"reason": reason})  # noqa: TRY400
+                raise _AwayError(full=self._full) from error
+            if self.down:
+                log.info("the quota store is back")
+            self._full = False
+            self._breaker.succeeded()
+            return answer
+
+    async def _undo(self, subject: str, asked: asyncio.Future[tuple[Debit, int]]) -> None:
+        with contextlib.suppress(_AwayError):
+            if receipt := (await asked)[0].receipt:
+                self._tell(Event.TAKEN, receipt.tokens)
+                await self._refund(subject, receipt)
 
     async def _refund(self, subject: str, receipt: Receipt) -> None:
-        done = await self._ask(lambda: self._store.give_back(subject, receipt))
-        self._tell(Event.REFUNDED if done else Event.LOST, receipt.tokens)
+        try:
+            await self._settle(subject)
+            await self._ask(lambda: self._store.give_back(subject, receipt))
+        except _AwayError:
+            self._tell(Event.LOST, receipt.tokens)
+        else:
+            self._tell(Event.REFUNDED, receipt.tokens)
 
     def _later(self, work: Awaitable[None]) -> None:
         task = asyncio.ensure_future(work)
@@ -186,6 +272,14 @@ class Quota:
     def _tell(self, event: Event, tokens: int) -> None:
         for listener in self.listeners:
             listener(event, tokens)
+
+
+class _AwayError(Exception):
+    """The store cannot be asked, or is `full`."""
+
+    def __init__(self, *, full: bool) -> None:
+        super().__init__()
+        self.full = full
 
 
 def unavailable() -> Problem:

@@ -7,19 +7,20 @@ them together.
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import time
 from collections import deque
 from pathlib import Path
 
-from function.admission.account import Account, Allowance, Debit, Receipt
-from function.admission.store import KEEP_GRANT_MS, Balance, Granted
-from function.redis import connect
+from redis.exceptions import ResponseError
 
-_SCRIPT = (Path(__file__).parent / "account.lua").read_text("utf-8")
-_CONNECTIONS = 64
+from function.admission.account import Account, Allowance, Debit, Receipt
+from function.admission.store import AT_ONCE, KEEP_MS, Balance, FullError, Granted
+from function.redis import Client, Script, is_full
+
+_SCRIPT = Path(__file__).parent / "account.lua"
 _ANSWERS = 32
+_TRIES = 5
 _TOO_LATE = -1
 _REPEATED = 2
 
@@ -39,8 +40,8 @@ class Shared:
 
     def __init__(self, url: str, timeout_s: float) -> None:
         self._timeout_s = timeout_s
-        self._redis = connect(url, timeout_s, _CONNECTIONS)
-        self._script = self._redis.register_script(_SCRIPT)
+        self._redis = Client(url, timeout_s, AT_ONCE)
+        self._script = Script(self._redis, _SCRIPT)
         self._ahead: deque[float] = deque(maxlen=_ANSWERS)
 
     async def take(self, subject: str, allowance: Allowance, tokens: int) -> tuple[Debit, int]:
@@ -60,10 +61,14 @@ class Shared:
 
     async def grant(self, subject: str, tokens: int, key: str) -> Granted:
         """See `Store`."""
-        now, done, account, before, _ = await self._run(
-            "grant", subject, tokens, KEEP_GRANT_MS, mark=key
-        )
+        now, done, account, before, _ = await self._run("grant", subject, tokens, KEEP_MS, mark=key)
         return Granted(Balance(account, now), before if done == _REPEATED else None)
+
+    async def settle(self, subject: str, allowance: Allowance, tokens: int, key: str) -> Balance:
+        """See `Store`."""
+        facts = tokens, KEEP_MS, allowance.tokens, allowance.period_ms
+        now, _, account, *_ = await self._run("settle", subject, *facts, mark=key)
+        return Balance(account, now)
 
     async def look(self, subject: str) -> Balance:
         """See `Store`."""
@@ -72,7 +77,7 @@ class Shared:
 
     async def close(self) -> None:
         """See `Store`."""
-        await self._redis.aclose()
+        await self._redis.close()
 
     async def _run(
         self, what: str, subject: str, *facts: int, mark: str = ""
@@ -82,23 +87,31 @@ class Shared:
         Raises:
             TimeoutError: it took too long. It then changes nothing later, as soon as the time of
                 Redis is known from an earlier answer.
-            RedisError: Redis cannot be reached, or refuses.
+            FullError: Redis has no memory left.
+            RedisError, OSError: it cannot be reached, or refuses.
         """
         tag = f"ember:quota:{{{_hash(subject)}}}"
         keys = [f"{tag}:account", f"{tag}:grant:{_hash(mark)}"]
-        began = time.monotonic() * 1e3
-        until = 0
-        if self._ahead:
-            until = int(began + max(self._ahead) + self._timeout_s * 1e3)
-        async with asyncio.timeout(self._timeout_s):
-            answer = await self._script(keys, [what, until, *facts])
-        now, done, used, ends, granted, spent, hour, first, second = map(int, answer)
-        if done == _TOO_LATE:
-            self._ahead.clear()  # its clock was set; it is learned anew
-            raise TimeoutError
-        # By how much its clock is ahead of ours, at least: the answer was under way for a while.
-        self._ahead.append(now - time.monotonic() * 1e3)
-        return now, done, Account(used, ends, granted, spent, hour), first, second
+        for tries in range(_TRIES):
+            until = 0
+            if self._ahead:
+                allowed_ms = self._timeout_s * 1e3 * 2**tries
+                until = int(time.monotonic() * 1e3 + max(self._ahead) + allowed_ms)
+            try:
+                answer = await self._script(keys, [what, until, *facts], harmless=what == "look")
+            except ResponseError as error:
+                if is_full(error):
+                    raise FullError from error
+                raise
+            now, done, used, ends, granted, spent, hour, first, second = map(int, answer)
+            if done != _TOO_LATE:
+                # By how much its clock is ahead of ours, at least: the answer took a while.
+                self._ahead.append(now - time.monotonic() * 1e3)
+                return now, done, Account(used, ends, granted, spent, hour), first, second
+            # Its clock was set, and is learned anew; or this process was too busy to ask in time.
+            self._ahead.clear()
+            self._ahead.append(now - time.monotonic() * 1e3)
+        raise TimeoutError
 
 
 def _hash(text: str) -> str:

@@ -14,8 +14,11 @@ if TYPE_CHECKING:
 
     from function.admission.account import Allowance, Debit, Receipt
 
-KEEP_GRANT_MS = 30 * 86_400_000
-"""How long a grant is remembered, so that it is not made twice."""
+KEEP_MS = 30 * 86_400_000
+"""How long a grant or a settlement is remembered, so that it is not made twice."""
+
+AT_ONCE = 16
+"""How many questions a store is asked at once, where it is not in this process."""
 
 _SWEEP_MS = 60_000
 
@@ -34,6 +37,10 @@ class Granted:
 
     balance: Balance
     before: int | None
+
+
+class FullError(Exception):
+    """The store has no room to write anything down."""
 
 
 class Store(Protocol):
@@ -57,6 +64,13 @@ class Store(Protocol):
         """Add tokens, once for each key."""
         ...
 
+    async def settle(self, subject: str, allowance: Allowance, tokens: int, key: str) -> Balance:
+        """Take what was used while the store could not be asked, once for each key.
+
+        See `account.charge`.
+        """
+        ...
+
     async def look(self, subject: str) -> Balance:
         """The account as it is."""
         ...
@@ -78,7 +92,7 @@ class Memory:
     def __init__(self, clock: Callable[[], int] = lambda: time.monotonic_ns() // 1_000_000) -> None:
         self._clock = clock
         self._accounts: dict[str, Account] = {}
-        self._grants: dict[tuple[str, str], tuple[int, int]] = {}
+        self._marks: dict[tuple[str, str], tuple[int, int]] = {}
         self._sweep_at = 0
 
     def __len__(self) -> int:
@@ -99,11 +113,20 @@ class Memory:
     async def grant(self, subject: str, tokens: int, key: str) -> Granted:
         """See `Store`."""
         now = self._now()
-        if mark := self._grants.get((subject, key)):
+        if mark := self._marks.get((subject, key)):
             return Granted(Balance(self._of(subject).at(now), now), mark[0])
-        self._grants[subject, key] = tokens, now + KEEP_GRANT_MS
+        self._marks[subject, key] = tokens, now + KEEP_MS
         account = accounts.grant(self._of(subject), tokens, now)
         return Granted(self._put(subject, account, now), None)
+
+    async def settle(self, subject: str, allowance: Allowance, tokens: int, key: str) -> Balance:
+        """See `Store`."""
+        now = self._now()
+        account = self._of(subject).at(now)
+        if (subject, key) not in self._marks:
+            self._marks[subject, key] = tokens, now + KEEP_MS
+            account = accounts.charge(account, allowance, tokens, now)
+        return self._put(subject, account, now)
 
     async def look(self, subject: str) -> Balance:
         """See `Store`."""
@@ -127,5 +150,5 @@ class Memory:
             self._sweep_at = now + _SWEEP_MS
             kept = {name: each.at(now) for name, each in self._accounts.items()}
             self._accounts = {name: each for name, each in kept.items() if not each.blank}
-            self._grants = {key: mark for key, mark in self._grants.items() if now < mark[1]}
+            self._marks = {key: mark for key, mark in self._marks.items() if now < mark[1]}
         return now

@@ -7,12 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from function.events.ledger import KEEP_S, Claim, Keys, LedgerError, Left, State
-from function.redis import Script
+from function.redis import Decisions
 
 _SCRIPT = Path(__file__).parent / "ledger.lua"
 _PREFIX = "ember:{events}:"
 _UPLOAD, _EVENT, _ACCEPTED = f"{_PREFIX}upload:", f"{_PREFIX}event:", f"{_PREFIX}accepted"
-_CONNECTIONS = 16
+_CONNECTIONS, _FOR_LEASES = 16, 4
+_HARMLESS = {"renew", "accept", "finish", "release"}
+"""What changes nothing more when it is asked twice."""
 
 
 class Shared:
@@ -27,7 +29,9 @@ class Shared:
     """
 
     def __init__(self, url: str, timeout_s: float) -> None:
-        self._ask = Script(url, timeout_s, _CONNECTIONS, _SCRIPT, LedgerError)
+        self._ask = Decisions(url, timeout_s, _CONNECTIONS, _SCRIPT, LedgerError)
+        # However many events come, who works on one can always say so.
+        self._keep = Decisions(url, timeout_s, _FOR_LEASES, _SCRIPT, LedgerError)
 
     async def claim(self, keys: Keys, event: str, lease_s: float) -> Claim:
         """See `Ledger`."""
@@ -64,6 +68,7 @@ class Shared:
     async def close(self) -> None:
         """See `Ledger`."""
         await self._ask.close()
+        await self._keep.close()
 
     async def _run(
         self,
@@ -75,7 +80,9 @@ class Shared:
         keep_s: float = KEEP_S,
     ) -> list[Any]:
         places = [_UPLOAD + keys.upload, _EVENT + keys.event, _ACCEPTED]
-        return await self._ask(places, [what, token, _ms(lease_s), _ms(keep_s), *more])
+        arguments = [what, token, _ms(lease_s), _ms(keep_s), *more]
+        ask = self._ask if what == "claim" else self._keep
+        return await ask(places, arguments, harmless=what in _HARMLESS)
 
 
 def _ms(seconds: float) -> str:

@@ -310,10 +310,9 @@ class Visit:
         subject, allowance = self.visitor.subject, self.visitor.allowance
         if subject is None or allowance is None or not tokens:
             return None
-        if (taken := await self.door.parts.quota.take(subject, allowance, tokens)) is None:
-            return None
-        debit, standing = taken
-        self.tell(standing)
+        debit, standing = await self.door.parts.quota.take(subject, allowance, tokens)
+        if standing.certain:
+            self.tell(standing)
         if debit.receipt is None:
             raise _exhausted(debit, standing, tokens)
         return debit.receipt

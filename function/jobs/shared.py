@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import secrets
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +11,7 @@ from redis.exceptions import RedisError
 from function.jobs.book import HEAD_START_MS, BookError, Ended, FullError, Opened, Taken
 from function.jobs.job import Job, State
 from function.jobs.shelf import Kept, ShelfError
-from function.redis import Script, connect
+from function.redis import Client, Decisions
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
@@ -23,7 +21,9 @@ if TYPE_CHECKING:
 
 _SCRIPT = Path(__file__).parent / "book.lua"
 _PREFIX = "ember:{jobs}:"
-_CONNECTIONS = 16
+_CONNECTIONS, _FOR_LEASES = 16, 4
+_HARMLESS = {"get", "of", "renew", "mark", "over", "forget", "ahead", "counts"}
+"""What changes nothing more when it is asked twice."""
 _AT_ONCE = 100
 _PIECE = 256 * 1024
 _PATIENCE = 8
@@ -42,7 +42,9 @@ class SharedBook:
     """
 
     def __init__(self, url: str, timeout_s: float) -> None:
-        self._script = Script(url, timeout_s, _CONNECTIONS, _SCRIPT, BookError)
+        self._others = Decisions(url, timeout_s, _CONNECTIONS, _SCRIPT, BookError)
+        # However many ask about jobs, who works on one can always say so.
+        self._workers = Decisions(url, timeout_s, _FOR_LEASES, _SCRIPT, BookError)
 
     async def open(self, spec: Spec, limit: int, keep_s: float) -> Opened:
         """See `Book`."""
@@ -120,13 +122,16 @@ class SharedBook:
 
     async def close(self) -> None:
         """See `Book`."""
-        await self._script.close()
+        await self._others.close()
+        await self._workers.close()
 
     async def _mine(self, what: str, key: str, *more: str | int) -> bool:
-        return bool((await self._ask(what, key, *more))[0])
+        words = [what, key, *map(str, more)]
+        return bool((await self._workers([_PREFIX], words, harmless=what in _HARMLESS))[0])
 
     async def _ask(self, what: str, key: str, *more: str | int) -> list[Any]:
-        return await self._script([_PREFIX], [what, key, *map(str, more)])
+        words = [what, key, *map(str, more)]
+        return await self._others([_PREFIX], words, harmless=what in _HARMLESS)
 
 
 class SharedShelf:
@@ -141,42 +146,35 @@ class SharedShelf:
     """
 
     def __init__(self, url: str, timeout_s: float) -> None:
-        self._patience_s = timeout_s * _PATIENCE
-        self._redis = connect(url, timeout_s, _CONNECTIONS)
+        self._redis = Client(url, timeout_s, _CONNECTIONS)
 
     async def put(self, name: str, data: bytes, keep_s: float) -> None:
         """See `Shelf`."""
-        async with self._asking():
-            await self._redis.set(_place(name), data, px=_ms(keep_s))
+        await self._ask("SET", _place(name), data, "PX", _ms(keep_s))
 
     async def get(self, name: str) -> Kept | None:
         """See `Shelf`."""
-        async with self._asking():
-            size = await self._redis.strlen(_place(name))
+        size = await self._ask("STRLEN", _place(name))
         return Kept(size, self._pieces(name, size)) if size else None
 
     async def drop(self, names: Sequence[str]) -> None:
         """See `Shelf`."""
-        async with self._asking():
-            await self._redis.unlink(*map(_place, names))
+        await self._ask("UNLINK", *map(_place, names))
 
     async def close(self) -> None:
         """See `Shelf`."""
-        await self._redis.aclose()
+        await self._redis.close()
 
     async def _pieces(self, name: str, size: int) -> AsyncIterator[bytes]:
         for begin in range(0, size, _PIECE):
-            async with self._asking():
-                piece = await self._redis.getrange(_place(name), begin, begin + _PIECE - 1)
+            piece = await self._ask("GETRANGE", _place(name), begin, begin + _PIECE - 1)
             if not isinstance(piece, bytes) or not piece:
                 raise ShelfError("it was deleted meanwhile")
             yield piece
 
-    @asynccontextmanager
-    async def _asking(self) -> AsyncIterator[None]:
+    async def _ask(self, *words: str | bytes | int) -> Any:
         try:
-            async with asyncio.timeout(self._patience_s):
-                yield
+            return await self._redis.ask(*words, patience=_PATIENCE, harmless=True)
         except (RedisError, OSError, TimeoutError) as error:
             raise ShelfError(type(error).__name__) from error
 

@@ -19,22 +19,21 @@ def opened():
     clock = Clock()
     breaker = Breaker(clock)
     for _ in range(3):
-        assert breaker.allows()
-        breaker.failed()
+        breaker.failed(breaker.attempt())
     return breaker, clock
 
 
 def test_it_opens_after_three_failures_in_a_row():
     breaker, _ = opened()
     assert breaker.open
-    assert not breaker.allows()
+    assert breaker.attempt() is None
 
 
 def test_a_success_in_between_counts_anew():
     breaker = Breaker(Clock())
     for _ in range(5):
-        breaker.failed()
-        breaker.failed()
+        breaker.failed(breaker.attempt())
+        breaker.failed(breaker.attempt())
         breaker.succeeded()
     assert not breaker.open
 
@@ -42,9 +41,10 @@ def test_a_success_in_between_counts_anew():
 def test_after_the_pause_one_attempt_is_let_through_and_decides():
     breaker, clock = opened()
     clock.now = 0.5
-    assert [breaker.allows() for _ in range(5)] == [True] + [False] * 4
+    attempts = [breaker.attempt() for _ in range(5)]
+    assert [attempt is not None for attempt in attempts] == [True] + [False] * 4
     breaker.succeeded()
-    assert all(breaker.allows() for _ in range(5))
+    assert all(breaker.attempt() is not None for _ in range(5))
 
 
 def test_pauses_become_longer_and_end_at_fifteen_seconds():
@@ -52,10 +52,10 @@ def test_pauses_become_longer_and_end_at_fifteen_seconds():
     pauses = []
     for _ in range(8):
         began = clock.now
-        while not breaker.allows():
+        while (attempt := breaker.attempt()) is None:
             clock.now += 0.25
         pauses.append(clock.now - began)
-        breaker.failed()
+        breaker.failed(attempt)
     assert pauses == [0.5, 1, 2, 4, 8, 15, 15, 15]
 
 
@@ -65,9 +65,37 @@ def test_a_service_that_is_down_is_asked_rarely_and_one_that_is_back_is_found(st
     asked = 0
     for _, pause in steps:
         clock.now += pause
-        if breaker.allows():
+        if (attempt := breaker.attempt()) is not None:
             asked += 1
-            breaker.failed()
+            breaker.failed(attempt)
     assert asked <= 2 * clock.now + 1
     clock.now += 15
-    assert breaker.allows()
+    assert breaker.attempt() is not None
+
+
+def test_attempts_at_the_same_time_fail_once():
+    breaker = Breaker(Clock())
+    for together in (100, 100):
+        for attempt in [breaker.attempt() for _ in range(together)]:
+            breaker.failed(attempt)
+        assert not breaker.open
+    breaker.failed(breaker.attempt())
+    assert breaker.open
+
+
+def test_what_was_under_way_when_it_opened_makes_no_pause_longer():
+    clock = Clock()
+    breaker = Breaker(clock)
+    under_way = [breaker.attempt() for _ in range(100)]
+    for _ in range(3):
+        breaker.failed(breaker.attempt())
+    for attempt in under_way:
+        breaker.failed(attempt)
+    clock.now = 0.5
+    assert breaker.attempt() is not None
+
+
+def test_an_answer_to_what_was_asked_before_shows_that_it_is_back():
+    breaker, _ = opened()
+    breaker.succeeded()
+    assert breaker.attempt() is not None
