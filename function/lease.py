@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
+    from collections.abc import Awaitable, Callable, Coroutine, Iterator
 
 log = logging.getLogger("ember.lease")
 
@@ -38,15 +39,21 @@ async def keep(
             log.warning("a lease cannot be renewed", extra={"reason": str(error)})
 
 
-async def end(tasks: Iterable[asyncio.Task[Any]]) -> None:
-    """Cancel tasks until they have ended.
+async def end(*tasks: asyncio.Task[Any]) -> None:
+    """Cancel tasks until they have ended, whatever comes of them.
 
-    A cancel can get lost in a library, when it comes just as what is waited for is there.
+    A cancel can get lost in a library, when it comes just as what is waited for is there. Nothing
+    that is used here is known to do that, so it is worth a line of the log.
     """
-    while pending := {task for task in tasks if not task.done()}:
+    for tries in itertools.count():
+        if not (pending := {task for task in tasks if not task.done()}):
+            break
         for task in pending:
+            if tries:
+                log.warning("a cancel got lost", extra={"task": _name(task)})
             task.cancel()
         await asyncio.wait(pending, timeout=_AGAIN_S)
+    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 class Running(Generic[T]):
@@ -78,10 +85,14 @@ class Running(Generic[T]):
         if not (tasks := set(self._tasks.values())):
             return
         _, late = await asyncio.wait(tasks, timeout=patience_s)
-        await end(late)
-        await asyncio.gather(*late, return_exceptions=True)
+        await end(*late)
 
     def _ended(self, key: str, task: asyncio.Task[T]) -> None:
         """Strike out a piece of work, unless the same was begun anew meanwhile."""
         if self._tasks.get(key) is task:
             del self._tasks[key]
+
+
+def _name(task: asyncio.Task[Any]) -> str:
+    coroutine = task.get_coro()
+    return getattr(coroutine, "__qualname__", repr(coroutine))

@@ -117,13 +117,16 @@ class Settings(WarmupSettings):
         secret=True,
     )
     redis_timeout_s: float = variable(
-        0.25, seconds(0.01, 10), "How long one question to Redis may take."
+        0.25,
+        seconds(0.01, 10),
+        "How long Redis may take to answer one question, once it is sent.",
     )
     quota_fail: str = variable(
         "open",
         choice("open", "closed"),
-        "When Redis cannot be asked: `open` lets every request in, `closed` answers 503 to those"
-        " that would cost tokens.",
+        "When Redis cannot be asked: with `open` each replica counts by itself, and settles that"
+        " when Redis is back; `closed` answers 503 to requests that would cost tokens, as does"
+        " either when Redis has no memory left.",
     )
     threads: int | None = variable(
         None,

@@ -175,7 +175,7 @@ class Quota:
     async def close(self) -> None:
         """Settle what is open, wait for refunds under way, and close the store."""
         if self._settling:
-            await lease.end([self._settling])
+            await lease.end(self._settling)
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self.settle()
         if debtors := self._offline.debtors:

@@ -6,6 +6,7 @@ import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from function import lease
 from function.admission import policy as policies
 from function.admission.ladder import Ladder, Rung
 from function.admission.queue import Queue
@@ -54,9 +55,9 @@ class Parts:
     async def running(self, _: object) -> AsyncIterator[None]:
         """Ask other services before the first request does; at the end, leave them."""
         work = [part.prepare() for part in (self.authority, self.quota) if part]
-        preparing = asyncio.gather(*work, return_exceptions=True)
+        preparing = [asyncio.create_task(each) for each in work]
         yield
-        preparing.cancel()
+        await lease.end(*preparing)
         await self.quota.close()
 
 

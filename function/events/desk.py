@@ -272,7 +272,7 @@ class Desk:
             log.exception("an event failed")
             outcome = _later("internal", "Something went wrong inside; it has been logged.", 5)
         finally:
-            keeping.cancel()
+            await lease.end(keeping)
         if outcome.kind is Kind.LATER:
             await self._told(self._ledger.release(keys, token))
         else:

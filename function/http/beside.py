@@ -127,8 +127,7 @@ class Beside:
         if self._desk:
             going_on.append(asyncio.create_task(self._desk.take_over()))
         yield
-        await lease.end(going_on)
-        await asyncio.gather(*going_on, return_exceptions=True)
+        await lease.end(*going_on)
         left_s = max(0.0, min(self._patience_s, self._until - time.monotonic()))
         closing = [self._works.close(left_s)]
         if self._desk:

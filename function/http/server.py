@@ -16,7 +16,7 @@ import socket
 import sys
 from typing import TYPE_CHECKING, Any, cast
 
-from function import spans
+from function import lease, spans
 from function.exits import Exit
 from function.extras import needing
 from function.http.early import Early
@@ -216,9 +216,7 @@ async def _background(*works: Coroutine[Any, Any, None] | None) -> AsyncIterator
     try:
         yield
     finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await lease.end(*tasks)
 
 
 async def _memory(soft_limit: float, too_much: Callable[[], None]) -> None:

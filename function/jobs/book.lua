@@ -1,7 +1,8 @@
 -- One decision about jobs, atomic; book.py says what each does. KEYS: the prefix of all keys, which
 -- has a hash tag, so that a cluster keeps them together. ARGV: what, key, and more.
--- A job is a hash: spec, state, version, changed, ends, tries, token, lane, owner, call, calls,
--- call_note, and item:N for each target that has been begun. Times are milliseconds of Redis' clock.
+-- A job is a hash: spec, state, version, changed, ends, tries, token, finisher (the token of who has
+-- finished it), lane, owner, call, calls, call_note, and item:N for each target that has been begun.
+-- Times are milliseconds of Redis' clock.
 -- Sorted sets of keys: queued:LANE by when they count as having come, running by the end of the
 -- lease, calls by when the callback is due, ends by when they are over, of:OWNER by when they came.
 local prefix, what, key = KEYS[1], ARGV[1], ARGV[2]
@@ -151,16 +152,27 @@ if what == 'counts' then
   return {waiting, redis.call('ZCARD', running), redis.call('ZCARD', calls)}
 end
 
+-- The targets as they are now, from so many words on.
+local function targets(from)
+  for at = from, #ARGV do redis.call('HSET', job, 'item:' .. (at - from), ARGV[at]) end
+end
+
 -- What follows is for who works on it: token, and more.
+if what == 'finish' and ARGV[3] ~= '' and redis.call('HGET', job, 'finisher') == ARGV[3] then
+  return {1}
+end
 if ARGV[3] == '' or redis.call('HGET', job, 'token') ~= ARGV[3] then return {0} end
 if what == 'renew' then -- lease
   redis.call('ZADD', running, now + tonumber(ARGV[4]), key)
 elseif what == 'mark' then -- place, item
   redis.call('HSET', job, 'item:' .. ARGV[4], ARGV[5])
   changed(job)
-elseif what == 'finish' then -- state, keep
+elseif what == 'finish' then -- state, keep, targets
+  targets(6)
+  redis.call('HSET', job, 'finisher', ARGV[3])
   ended(ARGV[4], tonumber(ARGV[5]))
-elseif what == 'release' then -- again, whether it was a try
+elseif what == 'release' then -- again, whether it was a try, targets if they are told
+  targets(6)
   redis.call('HSET', job, 'state', 'queued', 'token', '')
   if ARGV[5] == '0' then redis.call('HINCRBY', job, 'tries', -1) end
   redis.call('ZADD', running, now + tonumber(ARGV[4]), key)

@@ -85,12 +85,22 @@ class Book(Protocol):
         """Write down how far one target is."""
         ...
 
-    async def finish(self, key: str, token: str, state: State, keep_s: float) -> bool:
-        """Write down that it has ended, and how; from now on its callback is due."""
+    async def finish(
+        self, key: str, token: str, state: State, items: Sequence[Item], keep_s: float
+    ) -> bool:
+        """Write down that it has ended, and how, with all its targets as they are now.
+
+        From now on its callback is due. To say so twice is the same as once.
+        """
         ...
 
-    async def release(self, key: str, token: str, again_s: float | None) -> bool:
-        """Give it up, for anybody to take after that time; None: at once, and it was no try."""
+    async def release(
+        self, key: str, token: str, again_s: float | None, items: Sequence[Item] = ()
+    ) -> bool:
+        """Give it up, for anybody to take after that time; None: at once, and it was no try.
+
+        Where its targets are told, they are written down as well.
+        """
         ...
 
     async def end(self, key: str, keep_s: float) -> Ended | None:
@@ -145,6 +155,7 @@ class _Record:
     version: int = 1
     tries: int = 0
     token: str = ""
+    finisher: str = ""
     call: Call = Call.NONE
     calls: int = 0
     call_note: str = ""
@@ -232,15 +243,23 @@ class Memory:
             self._changed(record)
         return record is not None
 
-    async def finish(self, key: str, token: str, state: State, keep_s: float) -> bool:
+    async def finish(
+        self, key: str, token: str, state: State, items: Sequence[Item], keep_s: float
+    ) -> bool:
         """See `Book`."""
         if record := self._mine(key, token):
+            record.items.update(enumerate(items))
+            record.finisher = token
             self._close(record, state, keep_s)
-        return record is not None
+        found = self._records.get(key)
+        return found is not None and found.finisher == token != ""
 
-    async def release(self, key: str, token: str, again_s: float | None) -> bool:
+    async def release(
+        self, key: str, token: str, again_s: float | None, items: Sequence[Item] = ()
+    ) -> bool:
         """See `Book`."""
         if record := self._mine(key, token):
+            record.items.update(enumerate(items))
             record.state, record.token = State.QUEUED, ""
             record.tries -= again_s is None
             self._running[key] = self._clock() + _ms(again_s or 0)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _SCRIPT = Path(__file__).parent / "book.lua"
 _PREFIX = "ember:{jobs}:"
 _CONNECTIONS, _FOR_LEASES = 16, 4
-_HARMLESS = {"get", "of", "renew", "mark", "over", "forget", "ahead", "counts"}
+_HARMLESS = {"get", "of", "renew", "mark", "finish", "over", "forget", "ahead", "counts"}
 """What changes nothing more when it is asked twice."""
 _AT_ONCE = 100
 _PIECE = 256 * 1024
@@ -79,14 +79,19 @@ class SharedBook:
         """See `Book`."""
         return await self._mine("mark", key, token, place, item.text())
 
-    async def finish(self, key: str, token: str, state: State, keep_s: float) -> bool:
+    async def finish(
+        self, key: str, token: str, state: State, items: Sequence[Item], keep_s: float
+    ) -> bool:
         """See `Book`."""
-        return await self._mine("finish", key, token, state, _ms(keep_s))
+        targets = [item.text() for item in items]
+        return await self._mine("finish", key, token, state, _ms(keep_s), *targets)
 
-    async def release(self, key: str, token: str, again_s: float | None) -> bool:
+    async def release(
+        self, key: str, token: str, again_s: float | None, items: Sequence[Item] = ()
+    ) -> bool:
         """See `Book`."""
-        tried = int(again_s is not None)
-        return await self._mine("release", key, token, _ms(again_s or 0), tried)
+        tried, targets = int(again_s is not None), [item.text() for item in items]
+        return await self._mine("release", key, token, _ms(again_s or 0), tried, *targets)
 
     async def end(self, key: str, keep_s: float) -> Ended | None:
         """See `Book`."""

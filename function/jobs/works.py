@@ -204,13 +204,12 @@ class Works:
             elif doing.result():
                 return
         except asyncio.CancelledError:  # the process ends, or the job was cancelled
-            await _ended(doing)
+            await lease.end(doing)
             await asyncio.shield(self._told(lambda: self.book.release(spec.key, token, None)))
             await asyncio.shield(self._clear(spec))
             raise
         finally:
-            keeping.cancel()
-            await _ended(doing)
+            await lease.end(keeping, doing)
         await self._clear(spec)
 
     async def _clear(self, spec: Spec) -> None:
@@ -236,16 +235,15 @@ class Works:
             problem, hopeless = failure, failure.kind.status < 500
         if any(item.state.open for item in items) and not hopeless and tries < _TRIES:
             again_s = 2.0**tries * self._rng.uniform(0.5, 1.0)
-            return await self._told(lambda: self.book.release(spec.key, token, again_s))
+            return await self._told(lambda: self.book.release(spec.key, token, again_s, items))
         unbegun = replace(taken.job, items=tuple(items)).unbegun()
         for at, item in enumerate(items):
             if item.state.open:
                 told = item.problem or report.of_problem(problem)
                 items[at] = replace(item, state=State.FAILED, problem=told)
-                await self._mark(taken, at, items[at])
         state = outcome(tuple(items))
         keep_s = self.terms.keep_s
-        if not await self._told(lambda: self.book.finish(spec.key, token, state, keep_s)):
+        if not await self._told(lambda: self.book.finish(spec.key, token, state, items, keep_s)):
             return False
         self._give_back(spec, unbegun)
         self._tell(replace(taken.job, state=state))
@@ -308,7 +306,7 @@ class Works:
                 log.exception("a target of a job failed")
                 item = watching.item
             finally:
-                telling.cancel()
+                await lease.end(telling)
             await self._mark(taken, at, item)
             return item
 
@@ -397,7 +395,7 @@ class Works:
         body = json.dumps(event).encode()
         with Span("callback", parent=TraceContext.parse(spec.trace)):
             sent = await callback.send(
-                self._storage, spec.callback, f"msg_{spec.at}", int(now), body
+                self._storage, spec.callback, spec.message_id, int(now), body
             )
         pause_s = None if sent.hopeless else callback.pause_s(job.calls, self._rng)
         call = Call.DELIVERED if sent.done else Call.FAILED if pause_s is None else Call.PENDING
@@ -446,9 +444,3 @@ def _order(
 
 def _unreachable() -> Problem:
     return Problem("jobs_unavailable", "The photos of jobs cannot be reached.")
-
-
-async def _ended(task: asyncio.Task[Any]) -> None:
-    """Cancel a task and wait for its end."""
-    await lease.end([task])
-    await asyncio.gather(task, return_exceptions=True)

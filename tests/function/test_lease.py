@@ -22,7 +22,7 @@ async def test_what_is_begun_anew_is_still_known_when_the_first_has_ended():
     assert "job" not in running
 
 
-async def test_a_task_that_loses_its_cancel_is_ended_all_the_same(monkeypatch):
+async def test_a_task_that_loses_its_cancel_is_ended_all_the_same(monkeypatch, caplog):
     monkeypatch.setattr(lease, "_AGAIN_S", 0.01)
 
     async def deaf():
@@ -32,5 +32,21 @@ async def test_a_task_that_loses_its_cancel_is_ended_all_the_same(monkeypatch):
 
     task = asyncio.create_task(deaf())
     await asyncio.sleep(0)
-    await asyncio.wait_for(lease.end([task]), 5)
+    await asyncio.wait_for(lease.end(task), 5)
     assert task.cancelled()
+    assert caplog.messages == ["a cancel got lost"]
+
+
+async def test_a_task_that_fails_at_its_end_or_has_ended_is_no_matter(caplog):
+    async def failing():
+        try:
+            await asyncio.sleep(60)
+        finally:
+            raise ValueError
+
+    done, tasks = asyncio.create_task(asyncio.sleep(0)), [asyncio.create_task(failing())]
+    await done
+    await asyncio.sleep(0)
+    await lease.end(done, *tasks)
+    assert all(task.done() for task in tasks)
+    assert caplog.messages == []

@@ -192,7 +192,8 @@ async def test_what_does_no_harm_is_asked_again_on_a_fresh_connection(redis_serv
             await question()
             assert relay.cut_after is None
             assert relay.links > links
-        assert await users.book.finish(SPEC.key, taken.token, State.FAILED, 60)
+        relay.cut_after = b"finish"
+        assert await users.book.finish(SPEC.key, taken.token, State.FAILED, [], 60)
 
 
 async def test_commands_are_not_written_in_a_way_that_can_lose_a_cancel(redis_server, monkeypatch):

@@ -100,13 +100,54 @@ async def test_who_falls_silent_is_replaced_and_changes_nothing_any_more(book):
     key, item = spec().key, Item(State.SUCCEEDED, {"bytes": 1})
     assert not await book.renew(key, first.token, 30)
     assert not await book.mark(key, first.token, 0, item)
-    assert not await book.finish(key, first.token, State.FAILED, 60)
+    assert not await book.finish(key, first.token, State.FAILED, [], 60)
     assert not await book.release(key, first.token, 0)
     assert (await book.get(key)).items == (Item(),)
     assert await book.mark(key, second.token, 0, item)
-    assert await book.finish(key, second.token, State.SUCCEEDED, 60)
+    assert await book.finish(key, second.token, State.SUCCEEDED, [], 60)
     job = await book.get(key)
     assert (job.state, job.items) == (State.SUCCEEDED, (item,))
+
+
+async def test_a_job_ends_together_with_its_targets(book):
+    await opened(book, spec(targets=3))
+    taken, key = await book.take(LANES, 30), spec().key
+    await book.mark(key, taken.token, 1, Item(State.RUNNING))
+    items = [Item(State.SUCCEEDED, {"bytes": at}) for at in range(3)]
+    assert not await book.finish(key, "another", State.SUCCEEDED, items, 60)
+    assert (await book.get(key)).items == (Item(), Item(State.RUNNING), Item())
+    assert await book.finish(key, taken.token, State.SUCCEEDED, items, 60)
+    job = await book.get(key)
+    assert (job.state, job.items) == (State.SUCCEEDED, tuple(items))
+    assert not await book.mark(key, taken.token, 1, Item(State.RUNNING))
+
+
+async def test_a_job_is_given_up_together_with_its_targets(book):
+    await opened(book, spec(targets=2))
+    taken, key = await book.take(LANES, 30), spec().key
+    items = [Item(State.SUCCEEDED, {"bytes": 1}), Item()]
+    assert not await book.release(key, "another", 0.0, items)
+    assert await book.release(key, taken.token, 0.0, items)
+    assert (await book.get(key)).items == tuple(items)
+    again = await book.take(LANES, 30)
+    assert again.job.items == tuple(items)
+    assert await book.release(key, again.token, 0.0)
+    assert (await book.get(key)).items == tuple(items)
+
+
+async def test_who_has_finished_may_say_so_again_and_nobody_else(book):
+    await opened(book, spec(callback=HOOK))
+    taken, key = await book.take(LANES, 30), spec().key
+    for _ in range(2):
+        assert await book.finish(key, taken.token, State.SUCCEEDED, [], 60)
+    version = (await book.get(key)).version
+    assert not await book.finish(key, "another", State.FAILED, [], 60)
+    assert not await book.finish(key, "", State.FAILED, [], 60)
+    await book.end(key, 60)
+    assert (await book.get(key)).state is State.DELETED
+    assert await book.finish(key, taken.token, State.SUCCEEDED, [], 60)
+    assert (await book.get(key)).state is State.DELETED
+    assert (await book.get(key)).version == version + 1
 
 
 async def test_who_renews_keeps_it(book):
@@ -150,7 +191,7 @@ async def test_what_is_open_is_cancelled_and_what_is_done_is_deleted(book):
     other = await book.take(LANES, 30)
     key = other.job.spec.key
     await book.mark(key, other.token, 0, Item(State.SUCCEEDED, {"bytes": 1}))
-    await book.finish(key, other.token, State.SUCCEEDED, 60)
+    await book.finish(key, other.token, State.SUCCEEDED, [], 60)
     ended = await book.end(key, 60)
     assert (ended.before, ended.job.state) == (State.SUCCEEDED, State.DELETED)
     assert ended.job.items == (Item(),)
@@ -172,7 +213,7 @@ async def test_a_callback_is_due_when_the_job_has_ended_and_again_when_it_failed
     await opened(book, spec(callback=HOOK))
     taken = await book.take(LANES, 30)
     assert await book.call(30) is None
-    await book.finish(spec().key, taken.token, State.SUCCEEDED, 60)
+    await book.finish(spec().key, taken.token, State.SUCCEEDED, [], 60)
     job = await book.call(0.1)
     assert (job.call, job.calls) == (Call.PENDING, 1)
     assert await book.call(30) is None
@@ -207,7 +248,7 @@ async def test_every_change_is_a_new_version(book):
     versions.append((await book.get(spec().key)).version)
     await book.mark(spec().key, taken.token, 0, Item(State.RUNNING))
     versions.append((await book.get(spec().key)).version)
-    await book.finish(spec().key, taken.token, State.FAILED, 60)
+    await book.finish(spec().key, taken.token, State.FAILED, [], 60)
     versions.append((await book.get(spec().key)).version)
     assert versions == sorted(set(versions))
 
@@ -238,7 +279,7 @@ async def test_both_books_do_the_same_whatever_happens(shared):
                 case "mark":
                     answers.append(await book.mark(key, token, 0, Item(State.RUNNING)))
                 case "finish":
-                    answers.append(await book.finish(key, token, State.FAILED, 1000))
+                    answers.append(await book.finish(key, token, State.FAILED, [], 1000))
                 case "release":
                     answers.append(await book.release(key, token, None))
                 case "end":

@@ -24,7 +24,7 @@ async def filled(redis):
         if name != "c":
             taken = await book.take([Lane.BULK], 60)
             await book.mark(spec.key, taken.token, 0, Item(State.SUCCEEDED, {"bytes": 1}))
-            await book.finish(spec.key, taken.token, State.SUCCEEDED, 3600)
+            await book.finish(spec.key, taken.token, State.SUCCEEDED, [], 3600)
     await book.close()
     yield redis.url
     await shelf.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import contextlib
 import hashlib
 import hmac
 import random
@@ -13,10 +14,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from function import lease
 from function.admission.account import Receipt
+from function.http.app import WORKS
 from function.jobs import callback
-from function.jobs.book import Memory
-from function.jobs.job import Spec, State
+from function.jobs.book import BookError, Memory
+from function.jobs.job import Spec, State, key_of
+from function.jobs.shared import SharedBook
 from function.jobs.shelf import Memory as Shelf
 from function.jobs.shelf import ShelfError
 from function.jobs.works import Terms, Works
@@ -107,6 +111,19 @@ class TestCallbacks:
             eventually(lambda: receiver.calls)
             image = receiver.told[0]["data"]["items"][0]["image"]
             assert pixels(base64.b64decode(image["base64"])).shape == pixels(COLLINS).shape
+
+    def test_do_not_tell_where_the_photos_are(self, live):
+        with receiving(200) as receiver:
+            name = new_id()
+            put(live, name, SOURCE, TARGET, ("callback", receiver.url), HOOK)
+            eventually(lambda: receiver.calls)
+            headers, body = receiver.calls[0]
+            book = live.app[WORKS].book
+            at = live.run(book.get(key_of(None, name))).spec.at
+            assert len(at) == 32
+            told = "\n".join(headers.values()) + body.decode()
+            assert at not in told
+            assert at not in live.get(f"/v1/jobs/{name}").body.decode()
 
     def test_are_tried_again_under_the_same_id(self, live, monkeypatch):
         monkeypatch.setattr(callback, "_PAUSES_S", (0.1, 0.1, 0.1))
@@ -290,6 +307,50 @@ class TestTheWorks:
         task.cancel()
         await works.close(1)
 
+    @pytest.mark.parametrize("outputs", [(), ("gs://swapped/jobs/late.jpg",)])
+    async def test_a_book_that_is_silent_for_longer_than_a_lease_has_the_whole_end(
+        self, cloud, outputs
+    ):
+        """What was done is told with the end, though the target could not be marked."""
+        self.orders, self.refunds, self.failures = [], [], []
+        works = self.made(book=Silent(), lease_s=0.1)
+        task = asyncio.create_task(works.run())
+        job = await self.ended(works, await self.job(works, outputs=outputs))
+        assert works.book.failed >= 2
+        assert (job.state, [item.state for item in job.items]) == (
+            State.SUCCEEDED,
+            [State.SUCCEEDED],
+        )
+        assert job.items[0].result["media_type"] == "image/jpeg"
+        assert len(self.orders) == 1
+        task.cancel()
+        await works.close(1)
+
+    async def test_a_real_redis_that_stands_still_for_longer_than_a_lease(self, redis):
+        self.orders, self.refunds, self.failures = [], [], []
+        works = self.made(book=SharedBook(redis.url, 0.2), lease_s=0.5)
+        swap = works._swap
+
+        async def stopped(order, watch=None):
+            redis.pause()
+            asyncio.get_running_loop().call_later(1.2, redis.resume)
+            return await swap(order, watch)
+
+        works._swap = stopped
+        task = asyncio.create_task(works.run())
+        spec = await self.job(works)
+        eventually_ended = None
+        for _ in range(600):
+            with contextlib.suppress(BookError):
+                eventually_ended = await works.book.get(spec.key)
+                if not eventually_ended.state.open:
+                    break
+            await asyncio.sleep(0.02)
+        assert eventually_ended.state is State.SUCCEEDED
+        assert [item.state for item in eventually_ended.items] == [State.SUCCEEDED]
+        await lease.end(task)
+        await works.close(1)
+
     async def test_a_photo_that_cannot_be_deleted_keeps_no_other_job(self, caplog):
         self.orders, self.refunds, self.failures = [], [], []
         clock = [10**6]
@@ -323,6 +384,18 @@ class TestTheWorks:
         assert works.shelf.held == 0
         task.cancel()
         await works.close(1)
+
+
+class Silent(Memory):
+    """A book that cannot be told how far a target is, once it has been begun."""
+
+    failed = 0
+
+    async def mark(self, key, token, place, item):
+        if item.state is State.SUCCEEDED:
+            self.failed += 1
+            raise BookError("silent")
+        return await super().mark(key, token, place, item)
 
 
 class Sticky(Shelf):
