@@ -125,6 +125,11 @@ KINDS: dict[str, Kind] = {
         "There are not enough tokens left",
         "Try again after Retry-After seconds, or send smaller photos.",
     ),
+    "too_many": Kind(
+        429,
+        "The caller has too much at hand at once",
+        "Let some of it end, or end it, and try again.",
+    ),
     "internal": Kind(
         500, "Something went wrong inside", "Try again; report the request id if it stays."
     ),

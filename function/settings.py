@@ -416,6 +416,17 @@ class Settings(WarmupSettings):
         " answered 503.",
         shown_default="256MiB",
     )
+    job_streams: int = variable(
+        500,
+        whole(1, 100_000),
+        "How many streams of events of jobs a replica has open; further ones are answered 503.",
+    )
+    job_caller_streams: int = variable(
+        50,
+        whole(1, 100_000),
+        "How many of them one caller may have open in a replica, where callers say who they are;"
+        " further ones are answered 429.",
+    )
     webhook_secret: str | None = variable(
         None,
         webhook_secret(),

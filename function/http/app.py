@@ -25,6 +25,7 @@ from function.http.quota import Quotas
 from function.http.static import Static
 from function.http.uris import Uris
 from function.jobs import setup as jobs_setup
+from function.jobs.seats import Seats
 from function.jobs.works import Works
 from function.metrics import Metrics
 from function.storage import storage as storages
@@ -87,7 +88,8 @@ def build(settings: Settings, health: Health, fetch: Fetch | None = None) -> web
         settings.output_buckets,
         settings.webhook_secret,
     )
-    jobs = Jobs(ordering, replica, settings.request_timeout_s)
+    seats = Seats(settings.job_streams, settings.job_caller_streams)
+    jobs = Jobs(ordering, replica, settings.request_timeout_s, seats)
     calls = Calls(service, replica, limits, fetch, jobs)
     quotas = Quotas(limits, fetch)
     desk = desks.desk(settings, storage, unattended.swap, unattended.gate, service.places)

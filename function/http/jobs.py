@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import json
 import re
 import time
 import uuid
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from aiohttp import hdrs, web
 
 from function.http import accept, answers, fields, ranges
+from function.http.admission import overloaded, retry_after
 from function.http.edge import exchange_of
 from function.http.health import check_open
 from function.http.ordering import answered
 from function.http.tables import ASYNC, JOB
 from function.jobs import report
 from function.jobs.book import BookError
+from function.jobs.changes import Changes
 from function.jobs.job import key_of, owner_of
+from function.jobs.seats import ManyError
 from function.problems import Problem
 from warmup.phase import Phase
 
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from function.http.admission import Visit
     from function.http.ordering import Ordering
     from function.jobs.job import Job
+    from function.jobs.seats import Seat, Seats
     from warmup.replica import Replica
 
 PREFER, RESPOND_ASYNC = "Prefer", "respond-async"
@@ -42,7 +44,7 @@ ID = "[A-Za-z0-9_-]{1,64}"
 _WISH = re.compile(rf"(^|[,;])\s*{RESPOND_ASYNC}\s*($|[,;=])", re.IGNORECASE)
 _LONG_ENOUGH = 20
 """Characters of an id that is all that protects a job, where nobody says who he is."""
-_LOOK_S, _SILENCE_S = 0.5, 15.0
+_SILENCE_S, _AGAIN_S = 15.0, 5.0
 _SOME, _MOST = 50, 200
 _LATEST = 10**6
 
@@ -52,19 +54,19 @@ def wants_job(request: Request) -> bool:
     return any(_WISH.search(wish) for wish in request.headers.getall(PREFER, []))
 
 
-@dataclass(frozen=True, slots=True)
 class Jobs:
     """Handlers of the calls about jobs.
 
-    Attributes:
+    Args:
         ordering: makes jobs.
         replica: tells whether new ones are taken.
         stream_s: how long a stream of events may last.
+        seats: for who listens to streams.
     """
 
-    ordering: Ordering
-    replica: Replica
-    stream_s: float
+    def __init__(self, ordering: Ordering, replica: Replica, stream_s: float, seats: Seats) -> None:
+        self.ordering, self.replica, self.stream_s, self.seats = ordering, replica, stream_s, seats
+        self.changes = Changes(ordering.works.book, self._event, self._leaving)
 
     async def put(self, request: Request) -> Response:
         """Make a job, or say how far the one of that name is, if it is the same."""
@@ -160,32 +162,53 @@ class Jobs:
             accept.best(_wishes(request), [STREAM])
         last = request.headers.get(LAST, "")
         seen = int(last) if re.fullmatch("[0-9]{1,15}", last) else 0
-        return web.Response(body=self._stream(job, seen), content_type=STREAM, charset="utf-8")
+        stream = self._stream(job, seen, self._seat(visit.visitor.subject))
+        return web.Response(body=stream, content_type=STREAM, charset="utf-8")
 
-    async def _stream(self, job: Job, seen: int) -> AsyncIterator[bytes]:
+    async def _stream(self, job: Job, seen: int, seat: Seat) -> AsyncIterator[bytes]:
         """Whatever has changed since a version, until there is nothing more to come."""
-        began = spoke = time.monotonic()
-        yield b"retry: 1000\n\n"
-        while True:
-            now = time.monotonic()
-            if job.version != seen:
-                seen, spoke = job.version, now
-                told = json.dumps(await self._facts(job))
-                yield f"id: {seen}\nevent: {job.state}\ndata: {told}\n\n".encode()
-            elif now - spoke > _SILENCE_S:
-                spoke = now
-                yield b": nothing new\n\n"
-            leaving = self.replica.phase in {Phase.DRAINING, Phase.FAILED}
-            if not job.state.open or leaving or now - began > self.stream_s:
-                return
-            await asyncio.sleep(_LOOK_S)
-            try:
-                found = await self.ordering.works.book.get(job.spec.key)
-            except BookError:
-                continue
-            if found is None:
-                return
-            job = found
+        until = time.monotonic() + self.stream_s
+        try:
+            with self.changes.listen(job) as watched:
+                yield b"retry: 1000\n\n"
+                while (current := watched.job) is not None:
+                    if current.version != seen:
+                        seen = current.version
+                        yield await watched.told(current)
+                    else:
+                        yield b": nothing new\n\n"
+                    left_s = until - time.monotonic()
+                    if not current.state.open or self._leaving() or left_s <= 0:
+                        return
+                    if watched.job is current:  # it may have changed while that was being sent
+                        await watched.wait(min(_SILENCE_S, left_s))
+        finally:
+            seat.release()
+
+    def _seat(self, subject: str | None) -> Seat:
+        """A seat for a stream.
+
+        Raises:
+            Problem: `too_many`, `overloaded`.
+        """
+        seats = self.seats
+        try:
+            return seats.take(subject)
+        except ManyError as error:
+            if not error.own:
+                raise overloaded(
+                    "As many streams as there is room for are open.",
+                    _AGAIN_S,
+                    limit=seats.limit,
+                    setting="EMBER_JOB_STREAMS",
+                ) from None
+        raise Problem(
+            "too_many",
+            f"You listen to {seats.each} streams already.",
+            headers=retry_after(_AGAIN_S),
+            limit=seats.each,
+            setting="EMBER_JOB_CALLER_STREAMS",
+        )
 
     def _visit(self, request: Request) -> Visit:
         return self.ordering.limits.door.visit(request, waits=False)
@@ -208,6 +231,14 @@ class Jobs:
         if job.state.open:
             headers[hdrs.RETRY_AFTER] = "1"
         return answers.plain(await self._facts(job), status=status, headers=headers)
+
+    def _leaving(self) -> bool:
+        return self.replica.phase in {Phase.DRAINING, Phase.FAILED}
+
+    async def _event(self, job: Job) -> bytes:
+        """How far a job is, as one event of a stream."""
+        told = json.dumps(await self._facts(job))
+        return f"id: {job.version}\nevent: {job.state}\ndata: {told}\n\n".encode()
 
     async def _facts(self, job: Job) -> dict[str, Any]:
         """Everything about a job; how long it will take follows from what was learned here."""

@@ -41,7 +41,7 @@ _JOB |= {"auth_unavailable", "jobs_unavailable", "deadline_exceeded"}
 _LIMITS = ("RateLimit", "RateLimit-Policy")
 _CALL = KINDS.keys() - {"not_found", "method_not_allowed", "range_not_satisfiable"}
 _NEW_JOB = (_CALL - {"not_acceptable"}) | {"not_found"}
-_EVENTS = _CALL - {"not_acceptable", "quota_exhausted", "too_often"} | {"not_found"}
+_EVENTS = _CALL - {"not_acceptable", "quota_exhausted", "too_many", "too_often"} | {"not_found"}
 _QUOTA = {*_READ, "unauthenticated", "forbidden", "unknown_field", "internal"}
 _QUOTA |= {"auth_unavailable", "quota_unavailable", "deadline_exceeded"}
 _GRANT = _QUOTA | {"not_found", "body_timeout", "body_too_large", "overloaded"}
@@ -207,7 +207,7 @@ def _jobs() -> Schema:
             "get": call(
                 "jobEvents",
                 "How far a job is, with every change (server-sent events)",
-                _responses(text, wrong),
+                _responses(text, {*wrong, "too_many", "overloaded"}),
                 name,
                 last,
             )

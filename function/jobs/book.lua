@@ -48,6 +48,17 @@ end
 
 if what == 'get' then return redis.call('HGETALL', job) end
 
+if what == 'changed' then -- key and version, again and again
+  local found = {}
+  for at = 3, #ARGV, 2 do
+    if redis.call('HGET', record(ARGV[at]), 'version') ~= ARGV[at + 1] then
+      found[#found + 1] = ARGV[at]
+      found[#found + 1] = redis.call('HGETALL', record(ARGV[at]))
+    end
+  end
+  return found
+end
+
 if what == 'of' then -- owner or '', start, count
   local list = ARGV[3] == '' and ends or prefix .. 'of:' .. ARGV[3]
   local found = {}

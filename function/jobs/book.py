@@ -14,7 +14,7 @@ from function.jobs.job import Call, Item, Job, State
 from function.turn import Lane
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from function.jobs.job import Spec
 
@@ -67,6 +67,10 @@ class Book(Protocol):
 
     async def get(self, key: str) -> Job | None:
         """A job."""
+        ...
+
+    async def changed(self, known: Mapping[str, int]) -> dict[str, Job | None]:
+        """Of jobs whose version is known, those that have another now; None: there is none now."""
         ...
 
     async def of(self, owner: str | None, start: int, count: int) -> list[Job]:
@@ -204,6 +208,15 @@ class Memory:
         """See `Book`."""
         record = self._records.get(key)
         return record.job() if record else None
+
+    async def changed(self, known: Mapping[str, int]) -> dict[str, Job | None]:
+        """See `Book`."""
+        found = {key: self._records.get(key) for key in known}
+        return {
+            key: record.job() if record else None
+            for key, record in found.items()
+            if record is None or record.version != known[key]
+        }
 
     async def of(self, owner: str | None, start: int, count: int) -> list[Job]:
         """See `Book`."""

@@ -14,7 +14,7 @@ from function.jobs.shelf import Kept, ShelfError
 from function.redis import Client, Decisions
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
+    from collections.abc import AsyncIterator, Mapping, Sequence
 
     from function.jobs.job import Call, Item, Spec
     from function.turn import Lane
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _SCRIPT = Path(__file__).parent / "book.lua"
 _PREFIX = "ember:{jobs}:"
 _CONNECTIONS, _FOR_LEASES = 16, 4
-_HARMLESS = {"get", "of", "renew", "mark", "finish", "over", "forget", "ahead", "counts"}
+_HARMLESS = {"get", "changed", "of", "renew", "mark", "finish", "over", "forget", "ahead", "counts"}
 """What changes nothing more when it is asked twice."""
 _AT_ONCE = 100
 _PIECE = 256 * 1024
@@ -60,6 +60,13 @@ class SharedBook:
         """See `Book`."""
         found = await self._ask("get", key)
         return _job(found) if found else None
+
+    async def changed(self, known: Mapping[str, int]) -> dict[str, Job | None]:
+        """See `Book`."""
+        words = [word for key, version in known.items() for word in (key, version)]
+        found = await self._ask("changed", "", *words)
+        pairs = zip(found[::2], found[1::2], strict=True)
+        return {key: _job(fields) if fields else None for key, fields in pairs}
 
     async def of(self, owner: str | None, start: int, count: int) -> list[Job]:
         """See `Book`."""

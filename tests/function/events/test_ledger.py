@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from redis.asyncio import Redis
 
 from function.events import ledger as ledgers
 from function.events.ledger import Keys, LedgerError, Memory, State
@@ -24,7 +25,8 @@ class Clock:
 @pytest.fixture
 async def shared(lasting_redis):
     ledger = Shared(lasting_redis.url, 2.0)
-    await ledger._ask.redis.flushall()
+    async with Redis.from_url(lasting_redis.url) as redis:
+        await redis.flushall()
     yield ledger
     await ledger.close()
 
@@ -173,15 +175,16 @@ async def test_what_was_accepted_and_delivered_again_goes_on_in_one_place(shared
     assert await shared.renew(A, again.token, 30)
 
 
-async def test_nothing_in_redis_names_anybody_and_all_of_it_ends(shared):
+async def test_nothing_in_redis_names_anybody_and_all_of_it_ends(shared, lasting_redis):
     keys = Keys.of("gs:uploads/ann.jpg#1", "source", "ann")
     claim = await shared.claim(keys, "event", 30)
     await shared.finish(keys, claim.token, "done")
-    found = await shared._ask.redis.keys("*")
-    assert len(found) == 2
-    for key in found:
-        assert "ann" not in key
-        assert await shared._ask.redis.pttl(key) > 0
+    async with Redis.from_url(lasting_redis.url, decode_responses=True) as redis:
+        found = await redis.keys("*")
+        assert len(found) == 2
+        for key in found:
+            assert "ann" not in key
+            assert await redis.pttl(key) > 0
 
 
 async def test_a_redis_that_is_not_there_is_said_to_be(free_port):

@@ -183,7 +183,7 @@ PRODUCERS = {
 
 ELSEWHERE = {
     "bad_event", "no_source", "output_taken", "event_in_work", "events_unavailable",
-    "sink_unavailable", "job_conflict", "jobs_unavailable", "too_many_faces",
+    "sink_unavailable", "job_conflict", "jobs_unavailable", "too_many_faces", "too_many",
 }  # fmt: skip
 
 MEMBERS = {
