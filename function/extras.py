@@ -27,14 +27,14 @@ def needing(what: str, extra: str) -> Iterator[None]:
 
 
 @contextmanager
-def needing_redis() -> Iterator[None]:
-    """Say what is wrong when the body cannot use Redis; see `needing`.
+def needing_redis(setting: str = "EMBER_REDIS_URL") -> Iterator[None]:
+    """Say what is wrong when the body cannot use the Redis of a setting; see `needing`.
 
     Raises:
         SettingsError: also when the address is none.
     """
-    with needing("EMBER_REDIS_URL", "redis"):
+    with needing(setting, "redis"):
         try:
             yield
         except (ValueError, OSError) as error:
-            raise SettingsError([f"EMBER_REDIS_URL cannot be used: {error}."]) from None
+            raise SettingsError([f"{setting} cannot be used: {error}."]) from None

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from redis.asyncio.connection import ConnectionPool, parse_url
@@ -26,6 +28,14 @@ if TYPE_CHECKING:
 _IDLE_S = 1.0
 """After how long without use a connection is tried before it is used: who closes idle ones, or
 drops them in silence, waits longer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """How full a Redis is, in bytes: what it holds, and what it may; None for any amount."""
+
+    used: int
+    most: int | None
 
 
 class Client:
@@ -85,6 +95,16 @@ class Client:
                     if isinstance(error, TimeoutError):
                         raise
             return await self._ask(words, patience)
+
+    async def memory(self) -> Memory:
+        """How full Redis is."""
+        try:
+            found = await self.ask("INFO", "memory", harmless=True)
+        except ResponseError:  # some do not tell
+            return Memory(0, None)
+        text = found.decode() if isinstance(found, bytes) else str(found)
+        used, most = (re.search(rf"\b{name}:(\d+)", text) for name in ("used_memory", "maxmemory"))
+        return Memory(int(used[1]) if used else 0, int(most[1]) or None if most else None)
 
     async def close(self) -> None:
         """Close all connections."""
@@ -172,6 +192,13 @@ class Decisions:
         """The answer; see `Client.ask`."""
         try:
             return await self._script(keys, arguments, harmless=harmless)
+        except (RedisError, OSError, TimeoutError) as error:
+            raise self._silent(type(error).__name__) from error
+
+    async def memory(self) -> Memory:
+        """How full Redis is."""
+        try:
+            return await self._client.memory()
         except (RedisError, OSError, TimeoutError) as error:
             raise self._silent(type(error).__name__) from error
 

@@ -23,7 +23,6 @@ from warmup.variables import (
     origins,
     part_or_amount,
     places,
-    redis_url,
     seconds,
     secure_url,
     switch,
@@ -34,6 +33,7 @@ from warmup.variables import (
     whole,
     words,
 )
+from warmup.variables import redis_url as redis_address
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -111,9 +111,17 @@ class Settings(WarmupSettings):
     )
     redis_url: str | None = variable(
         None,
-        redis_url(),
+        redis_address(),
         "The Redis that keeps the tokens, so that replicas share them; `rediss://` for TLS.",
         shown_default="none: each replica keeps its own",
+        secret=True,
+    )
+    jobs_redis_url: str | None = variable(
+        None,
+        redis_address(),
+        "The Redis that keeps jobs and their photos, where that is to be another one than that of"
+        " the tokens, so that neither can fill it for the other.",
+        shown_default="that of EMBER_REDIS_URL",
         secret=True,
     )
     redis_timeout_s: float = variable(
@@ -412,9 +420,17 @@ class Settings(WarmupSettings):
     job_bytes: int = variable(
         256 * 1024**2,
         amount(1024),
-        "The most bytes of photos that a replica keeps in memory for jobs; further jobs are"
-        " answered 503.",
+        "The most bytes of photos and results that are kept for jobs: in the memory of a replica,"
+        " or in Redis, of all replicas together, and there never more than a half of its"
+        " `maxmemory`. Further jobs are answered 503.",
         shown_default="256MiB",
+    )
+    job_caller_bytes: int | None = variable(
+        None,
+        amount(1024),
+        "The most bytes of them that one caller may have, where callers say who they are; further"
+        " jobs are answered 429.",
+        shown_default="a half of all",
     )
     job_streams: int = variable(
         500,

@@ -48,7 +48,7 @@ class _Age(click.ParamType[float]):
 
 @click.group()
 def jobs() -> None:
-    """See and strike out the jobs in the Redis that EMBER_REDIS_URL names.
+    """See and strike out the jobs in the Redis that EMBER_JOBS_REDIS_URL or EMBER_REDIS_URL names.
 
     Jobs of a server without Redis are in its memory, and are seen only over HTTP.
     """
@@ -124,7 +124,7 @@ def purge(older: float | None, subject: str | None, also_open: bool, yes: bool) 
 async def _opened() -> AsyncIterator[tuple[Book, Shelf]]:
     """The book and the shelf that the settings describe."""
     settings = load(os.environ)
-    if settings.redis_url is None:
+    if setup.redis_url(settings) is None:
         raise Failure(
             "EMBER_REDIS_URL is not set: without Redis, jobs are in the memory of a server and are"
             " seen only over HTTP, at /v1/jobs.",

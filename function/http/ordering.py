@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 from function import tracecontext
 from function.faces.look import Look
 from function.http import fields
-from function.http.admission import overloaded
+from function.http.admission import overloaded, retry_after
 from function.http.aside import aside
 from function.http.edge import exchange_of
 from function.http.pricing import batch_price
@@ -115,31 +115,43 @@ class Ordering:
         photos = [*form.photos["source"], *form.photos["target"], *form.photos.get("like", ())]
         try:
             for name, photo in zip(spec.inputs, photos, strict=True):
-                await answered(self.works.shelf.put(name, photo.data, 2 * keep_s))
+                await answered(self.works.shelf.put(name, photo.data, 2 * keep_s, spec.holder))
             opened = await self._opened(spec)
         except _UnsureError:  # if it is in the book, it needs its photos
             raise unavailable() from None
-        except FullError:
+        except (FullError, NoSpaceError) as error:
             await self._undo(spec)
-            raise overloaded(
-                "As many jobs as there is room for are open.",
-                _AGAIN_S,
-                limit=self.limit,
-                setting="EMBER_JOB_LIMIT",
-            ) from None
-        except NoSpaceError:
-            await self._undo(spec)
-            raise overloaded(
-                "The photos of the jobs at hand leave no room for more.",
-                _AGAIN_S,
-                setting="EMBER_JOB_BYTES",
-            ) from None
+            raise self._no_room(error) from None
         except BaseException:
             await asyncio.shield(self._undo(spec))
             raise
         if not opened.new:
             await self._undo(spec)
         return opened
+
+    def _no_room(self, error: FullError | NoSpaceError) -> Problem:
+        if isinstance(error, NoSpaceError) and error.own:
+            return Problem(
+                "too_many",
+                "The photos and results of your jobs leave no room for more.",
+                headers=retry_after(_AGAIN_S),
+                setting="EMBER_JOB_CALLER_BYTES",
+                hint="Delete jobs whose results you have, or wait until they are forgotten.",
+            )
+        if isinstance(error, NoSpaceError):
+            return overloaded(
+                "The photos of the jobs at hand leave no room for more.",
+                _AGAIN_S,
+                setting="EMBER_JOB_BYTES",
+            )
+        if error.memory:
+            return overloaded("Redis has too little memory left for further jobs.", _AGAIN_S)
+        return overloaded(
+            "As many jobs as there is room for are open.",
+            _AGAIN_S,
+            limit=self.limit,
+            setting="EMBER_JOB_LIMIT",
+        )
 
     async def _opened(self, spec: Spec) -> Opened:
         """Write a job down. When no answer comes, look whether that was done.

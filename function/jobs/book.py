@@ -145,7 +145,11 @@ class BookError(Exception):
 
 
 class FullError(Exception):
-    """No further job can be taken."""
+    """No further job can be taken: as many are open, or there is too little `memory` left."""
+
+    def __init__(self, *, memory: bool = False) -> None:
+        super().__init__()
+        self.memory = memory
 
 
 @dataclass(slots=True)

@@ -107,6 +107,11 @@ class Spec:
         return owner_of(self.subject)
 
     @property
+    def holder(self) -> str:
+        """Whose room its photos take; "" where nobody has to say who he is."""
+        return "" if self.subject is None else self.owner
+
+    @property
     def message_id(self) -> str:
         """What its callback is called; from it nobody learns where its photos are."""
         return "msg_" + _digest(f"callback\n{self.at}")

@@ -68,12 +68,12 @@ def book(settings: Settings) -> Book:
     Raises:
         SettingsError: Redis cannot be used.
     """
-    if settings.redis_url is None:
+    if (url := redis_url(settings)) is None:
         return books.Memory()
-    with needing_redis():
+    with needing_redis(_setting(settings)):
         from function.jobs.shared import SharedBook
 
-        return SharedBook(settings.redis_url, settings.redis_timeout_s)
+        return SharedBook(url, settings.redis_timeout_s)
 
 
 def shelf(settings: Settings) -> Shelf:
@@ -93,9 +93,19 @@ def shelf(settings: Settings) -> Shelf:
                 raise SettingsError([reason]) from None
         storage = Storage(folders=folders, timeout_s=settings.uri_timeout_s)
         return shelves.Placed(storage, base.rstrip("/") + "/", _LARGEST)
-    if settings.redis_url is None:
-        return shelves.Memory(settings.job_bytes)
-    with needing_redis():
+    budget = shelves.Budget(settings.job_bytes, settings.job_caller_bytes)
+    if (url := redis_url(settings)) is None:
+        return shelves.Memory(budget)
+    with needing_redis(_setting(settings)):
         from function.jobs.shared import SharedShelf
 
-        return SharedShelf(settings.redis_url, settings.redis_timeout_s)
+        return SharedShelf(url, settings.redis_timeout_s, budget)
+
+
+def redis_url(settings: Settings) -> str | None:
+    """The Redis that has the jobs: one of their own, or the one that everything is in."""
+    return settings.jobs_redis_url or settings.redis_url
+
+
+def _setting(settings: Settings) -> str:
+    return "EMBER_JOBS_REDIS_URL" if settings.jobs_redis_url else "EMBER_REDIS_URL"

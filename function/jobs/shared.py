@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import secrets
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,22 +12,25 @@ from redis.exceptions import RedisError
 
 from function.jobs.book import HEAD_START_MS, BookError, Ended, FullError, Opened, Taken
 from function.jobs.job import Job, State
-from function.jobs.shelf import Kept, ShelfError
-from function.redis import Client, Decisions
+from function.jobs.shelf import Kept, NoSpaceError, ShelfError
+from function.redis import Client, Decisions, Script, is_full
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping, Sequence
+    from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 
     from function.jobs.job import Call, Item, Spec
+    from function.jobs.shelf import Budget
     from function.turn import Lane
 
-_SCRIPT = Path(__file__).parent / "book.lua"
+_SCRIPT, _ROOM = (Path(__file__).parent / name for name in ("book.lua", "shelf.lua"))
 _PREFIX = "ember:{jobs}:"
 _CONNECTIONS, _FOR_LEASES = 16, 4
 _HARMLESS = {"get", "changed", "of", "renew", "mark", "finish", "over", "forget", "ahead", "counts"}
 """What changes nothing more when it is asked twice."""
 _AT_ONCE = 100
 _PIECE = 256 * 1024
+_ENOUGH = 0.75
+"""The part of Redis' memory beyond which jobs take no more."""
 _PATIENCE = 8
 """How much longer than a decision a photo may take."""
 
@@ -51,6 +56,9 @@ class SharedBook:
         head_ms = HEAD_START_MS[spec.lane]
         called = int(spec.callback is not None)
         facts = (spec.text(), spec.lane, head_ms, spec.owner, limit, _ms(keep_s), called)
+        memory = await self._others.memory()
+        if memory.most and memory.used > memory.most * _ENOUGH:
+            raise FullError(memory=True)
         what, found = await self._ask("open", spec.key, *facts)
         if what == "full":
             raise FullError
@@ -149,29 +157,65 @@ class SharedBook:
 class SharedShelf:
     """See `Shelf`. Redis forgets photos by itself when their time is over.
 
+    They take at most a half of the memory that Redis may have, and none when it is three quarters
+    full, so that there is room for what else is written down there.
+
     Args:
         url: as of `SharedBook`.
         timeout_s: how long one question may take that is about no photo.
+        budget: how many bytes, of all replicas together.
 
     Raises:
         ValueError: it is no such address.
     """
 
-    def __init__(self, url: str, timeout_s: float) -> None:
-        self._redis = Client(url, timeout_s, _CONNECTIONS)
+    def __init__(self, url: str, timeout_s: float, budget: Budget) -> None:
+        self._redis, self._budget = Client(url, timeout_s, _CONNECTIONS), budget
+        self._room = Script(self._redis, _ROOM)
 
-    async def put(self, name: str, data: bytes, keep_s: float) -> None:
+    async def put(self, name: str, data: bytes, keep_s: float, holder: str = "") -> None:
         """See `Shelf`."""
-        await self._ask("SET", _place(name), data, "PX", _ms(keep_s))
+        with _told():
+            memory, budget = await self._redis.memory(), self._budget
+            if memory.most:
+                budget = budget.within(memory.most // 2)
+                if memory.used + len(data) > memory.most * _ENOUGH:
+                    raise NoSpaceError
+            facts = (len(data), holder, _ms(keep_s), budget.all, budget.holder)
+            (answer,) = await self._room([_PREFIX], ["keep", name, *facts], harmless=True)
+        if answer != b"ok":
+            raise NoSpaceError(own=answer == b"own")
+        try:
+            with _told():
+                await self._write(_place(name), data, _ms(keep_s))
+        except BaseException:
+            with contextlib.suppress(ShelfError, NoSpaceError):
+                await asyncio.shield(self.drop([name]))
+            raise
+
+    async def _write(self, place: str, data: bytes, keep_ms: int) -> None:
+        """Write a photo in pieces, so that Redis never holds many of them half read."""
+        first = data[:_PIECE]
+        if len(data) <= _PIECE:
+            await self._ask("SET", place, first, "PX", keep_ms)
+            return
+        new = f"{{{place}}}:new"  # in the same slot of a cluster
+        await self._ask("SET", new, first, "PX", keep_ms)
+        for begin in range(_PIECE, len(data), _PIECE):
+            await self._ask("SETRANGE", new, begin, data[begin : begin + _PIECE])
+        await self._ask("RENAME", new, place, harmless=False)
 
     async def get(self, name: str) -> Kept | None:
         """See `Shelf`."""
-        size = await self._ask("STRLEN", _place(name))
+        with _told():
+            size = await self._ask("STRLEN", _place(name))
         return Kept(size, self._pieces(name, size)) if size else None
 
     async def drop(self, names: Sequence[str]) -> None:
         """See `Shelf`."""
-        await self._ask("UNLINK", *map(_place, names))
+        with _told():
+            await self._ask("UNLINK", *map(_place, names))
+            await self._room([_PREFIX], ["forget", *names], harmless=True)
 
     async def close(self) -> None:
         """See `Shelf`."""
@@ -179,16 +223,25 @@ class SharedShelf:
 
     async def _pieces(self, name: str, size: int) -> AsyncIterator[bytes]:
         for begin in range(0, size, _PIECE):
-            piece = await self._ask("GETRANGE", _place(name), begin, begin + _PIECE - 1)
+            with _told():
+                piece = await self._ask("GETRANGE", _place(name), begin, begin + _PIECE - 1)
             if not isinstance(piece, bytes) or not piece:
                 raise ShelfError("it was deleted meanwhile")
             yield piece
 
-    async def _ask(self, *words: str | bytes | int) -> Any:
-        try:
-            return await self._redis.ask(*words, patience=_PATIENCE, harmless=True)
-        except (RedisError, OSError, TimeoutError) as error:
-            raise ShelfError(type(error).__name__) from error
+    async def _ask(self, *words: str | bytes | int, harmless: bool = True) -> Any:
+        return await self._redis.ask(*words, patience=_PATIENCE, harmless=harmless)
+
+
+@contextlib.contextmanager
+def _told() -> Iterator[None]:
+    """Say what is wrong with Redis in the words of a shelf."""
+    try:
+        yield
+    except (RedisError, OSError, TimeoutError) as error:
+        if is_full(error):
+            raise NoSpaceError from error
+        raise ShelfError(type(error).__name__) from error
 
 
 def _job(found: list[str]) -> Job:

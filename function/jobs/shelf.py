@@ -6,6 +6,7 @@ What every shelf can do, the one in memory, and the one in a bucket or a folder.
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -32,8 +33,14 @@ class Kept:
 class Shelf(Protocol):
     """Keeps photos by names that nobody can guess. Every call may raise `ShelfError`."""
 
-    async def put(self, name: str, data: bytes, keep_s: float) -> None:
+    async def put(self, name: str, data: bytes, keep_s: float, holder: str = "") -> None:
         """Keep a photo for so long at least, in place of what has the name.
+
+        Args:
+            name: its name.
+            data: its bytes.
+            keep_s: how long.
+            holder: who has only so much room; "" for nobody.
 
         Raises:
             NoSpaceError: there is no room for it.
@@ -58,27 +65,59 @@ class ShelfError(Exception):
 
 
 class NoSpaceError(Exception):
-    """There is no room for a photo."""
+    """There is no room for a photo: its holder has none, if it is `own`, or nobody has."""
+
+    def __init__(self, *, own: bool = False) -> None:
+        super().__init__()
+        self.own = own
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """How many bytes of photos may be kept: `all`, and of `each` holder; None for a half."""
+
+    all: int
+    each: int | None = None
+
+    def within(self, most: int) -> Budget:
+        """The same, and no more than so much in all; of that, each has a half at most."""
+        return Budget(min(self.all, most), min(self.holder, most // 2))
+
+    @property
+    def holder(self) -> int:
+        """What each holder may have."""
+        return self.all // 2 if self.each is None else self.each
 
 
 class Memory:
     """Keeps photos in this process: for one replica, and gone with it.
 
     Args:
-        limit: the most bytes of all of them.
+        budget: how many bytes.
     """
 
-    def __init__(self, limit: int) -> None:
-        self._limit, self.held = limit, 0
+    def __init__(self, budget: Budget) -> None:
+        self._budget = budget
         self._photos: dict[str, bytes] = {}
+        self._held: Counter[str] = Counter()
+        self._holders: dict[str, str] = {}
 
-    async def put(self, name: str, data: bytes, keep_s: float) -> None:  # noqa: ARG002
+    @property
+    def held(self) -> int:
+        """How many bytes are kept."""
+        return self._held.total()
+
+    async def put(self, name: str, data: bytes, keep_s: float, holder: str = "") -> None:  # noqa: ARG002
         """See `Shelf`."""
-        before = len(self._photos.get(name, b""))
-        if self.held - before + len(data) > self._limit:
+        before, size = len(self._photos.get(name, b"")), len(data)
+        mine = before if self._holders.get(name) == holder else 0
+        if holder and self._held[holder] - mine + size > self._budget.holder:
+            raise NoSpaceError(own=True)
+        if self.held - before + size > self._budget.all:
             raise NoSpaceError
-        self.held += len(data) - before
-        self._photos[name] = data
+        await self.drop([name])
+        self._photos[name], self._holders[name] = data, holder
+        self._held[holder] += size
 
     async def get(self, name: str) -> Kept | None:
         """See `Shelf`."""
@@ -88,7 +127,10 @@ class Memory:
     async def drop(self, names: Sequence[str]) -> None:
         """See `Shelf`."""
         for name in names:
-            self.held -= len(self._photos.pop(name, b""))
+            if (data := self._photos.pop(name, None)) is not None:
+                self._held[holder := self._holders.pop(name)] -= len(data)
+                if not self._held[holder]:
+                    del self._held[holder]
 
     async def close(self) -> None:
         """See `Shelf`."""
@@ -106,8 +148,8 @@ class Placed:
     def __init__(self, storage: Storage, base: str, limit: int) -> None:
         self._storage, self._base, self._limit = storage, base, limit
 
-    async def put(self, name: str, data: bytes, keep_s: float) -> None:  # noqa: ARG002
-        """See `Shelf`."""
+    async def put(self, name: str, data: bytes, keep_s: float, holder: str = "") -> None:  # noqa: ARG002
+        """See `Shelf`; the bucket or the disk sets the limit."""
         try:
             kind = "application/octet-stream"
             await self._storage.write(self._base + name, data, media_type=kind)

@@ -79,7 +79,8 @@ class Watching:
         place, number = self._place(name), int(name.rpartition("-")[2])
         self.item = replace(self.item, parts=max(self.item.parts, number + 1))
         try:
-            await self._shelf.put(place, name.encode() + b"\n" + data, self._keep_s)
+            part = name.encode() + b"\n" + data
+            await self._shelf.put(place, part, self._keep_s, self._spec.holder)
         except (ShelfError, NoSpaceError) as error:
             log.warning("a part cannot be kept", extra={"reason": str(error) or "no room"})
         await self._mark(self.item)

@@ -321,7 +321,8 @@ class Works:
             await self._write(spec.outputs[at], result, f"{spec.key}/{at}")
             return told | {"uri": spec.outputs[at].partition("?")[0]}
         try:
-            await self.shelf.put(spec.result(at), result.image, self.terms.keep_s + _SWEEP_S)
+            keep_s = self.terms.keep_s + _SWEEP_S
+            await self.shelf.put(spec.result(at), result.image, keep_s, spec.holder)
         except ShelfError as error:
             log.warning("a result cannot be kept", extra={"reason": str(error)})
             raise _unreachable() from error

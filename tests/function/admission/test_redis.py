@@ -17,6 +17,7 @@ from function.events.ledger import Keys
 from function.events.shared import Shared as SharedLedger
 from function.jobs.job import Spec, State
 from function.jobs.shared import SharedBook, SharedShelf
+from function.jobs.shelf import Budget
 from function.patience import within
 from function.problems import Problem
 from function.redis import Client
@@ -32,7 +33,10 @@ class Everyone:
 
     def __init__(self, url, timeout_s=2.0):
         self.quota, self.ledger = Shared(url, timeout_s), SharedLedger(url, timeout_s)
-        self.book, self.shelf = SharedBook(url, timeout_s), SharedShelf(url, timeout_s)
+        self.book, self.shelf = (
+            SharedBook(url, timeout_s),
+            SharedShelf(url, timeout_s, Budget(10**7)),
+        )
 
     async def ask(self):
         debit, _ = await self.quota.take("ann", PLENTY, 1)

@@ -13,12 +13,12 @@ from function.admission.account import Receipt
 from function.jobs.book import BookError, FullError, Memory
 from function.jobs.job import Call, Callback, Item, Job, Spec, State, outcome
 from function.jobs.shared import SharedBook, SharedShelf
+from function.jobs.shelf import Budget, NoSpaceError, Placed, ShelfError
 from function.jobs.shelf import Memory as MemoryShelf
-from function.jobs.shelf import NoSpaceError, Placed, ShelfError
 from function.storage.storage import Storage
 from function.turn import Lane
 
-LANES = list(Lane)
+LANES, PLENTY = list(Lane), Budget(10**7)
 HOOK = Callback("https://example.org/hook", "whsec_" + "A" * 32)
 
 
@@ -317,9 +317,9 @@ async def test_no_key_names_anybody(shared, lasting_redis):
 async def shelf(request, tmp_path):
     match request.param:
         case "memory":
-            shelf = MemoryShelf(10**6)
+            shelf = MemoryShelf(PLENTY)
         case "redis":
-            shelf = SharedShelf(request.getfixturevalue("lasting_redis").url, 2.0)
+            shelf = SharedShelf(request.getfixturevalue("lasting_redis").url, 2.0, PLENTY)
         case "folder":
             shelf = Placed(Storage(folders=(tmp_path,)), f"{tmp_path.as_uri()}/", 10**6)
         case "bucket":
@@ -343,7 +343,7 @@ async def test_a_shelf_keeps_photos_until_they_are_dropped(shelf):
 
 
 async def test_memory_has_an_end():
-    shelf = MemoryShelf(100)
+    shelf = MemoryShelf(Budget(100))
     await shelf.put("a", bytes(60), 60)
     with pytest.raises(NoSpaceError):
         await shelf.put("b", bytes(41), 60)
@@ -353,7 +353,7 @@ async def test_memory_has_an_end():
 
 
 async def test_redis_forgets_photos_by_itself(lasting_redis):
-    shelf = SharedShelf(lasting_redis.url, 2.0)
+    shelf = SharedShelf(lasting_redis.url, 2.0, PLENTY)
     await shelf.put("y", b"photo", 0.05)
     await asyncio.sleep(0.1)
     assert await shelf.get("y") is None
@@ -361,7 +361,7 @@ async def test_redis_forgets_photos_by_itself(lasting_redis):
 
 
 async def test_without_redis_the_shelf_says_that_it_cannot_be_reached(free_port):
-    shelf = SharedShelf(f"redis://127.0.0.1:{free_port}/0", 0.5)
+    shelf = SharedShelf(f"redis://127.0.0.1:{free_port}/0", 0.5, PLENTY)
     with pytest.raises(ShelfError):
         await shelf.put("a", b"photo", 60)
     await shelf.close()

@@ -8,6 +8,7 @@ import pytest
 
 from function.jobs.job import Item, Spec, State
 from function.jobs.shared import SharedBook, SharedShelf
+from function.jobs.shelf import Budget
 from function.turn import Lane
 from tests.function.admission.test_cli import ember
 
@@ -15,7 +16,7 @@ from tests.function.admission.test_cli import ember
 @pytest.fixture
 async def filled(redis):
     """A Redis with three jobs: two have ended, one of them of ann; its address."""
-    book, shelf = SharedBook(redis.url, 2.0), SharedShelf(redis.url, 2.0)
+    book, shelf = SharedBook(redis.url, 2.0), SharedShelf(redis.url, 2.0, Budget(10**6))
     for name, subject in (("a", "ann"), ("b", None), ("c", "bob")):
         spec = Spec(name, subject, "d", f"at-{name}", Lane.BULK, 1e9)
         await book.open(spec, 10, 3600)
@@ -31,7 +32,7 @@ async def filled(redis):
 
 
 async def photos(url):
-    shelf = SharedShelf(url, 2.0)
+    shelf = SharedShelf(url, 2.0, Budget(10**6))
     try:
         names = [f"at-{name}/result-0" for name in "abc"]
         return [name[3] for name in names if await shelf.get(name)]

@@ -21,8 +21,8 @@ from function.jobs import callback
 from function.jobs.book import BookError, Memory
 from function.jobs.job import Spec, State, key_of
 from function.jobs.shared import SharedBook
+from function.jobs.shelf import Budget, ShelfError
 from function.jobs.shelf import Memory as Shelf
-from function.jobs.shelf import ShelfError
 from function.jobs.works import Terms, Works
 from function.orders import SwapResult
 from function.problems import Problem
@@ -210,7 +210,7 @@ class TestTheWorks:
 
         return Works(
             book or Memory(),
-            shelf or Shelf(10**6),
+            shelf or Shelf(Budget(10**6)),
             storage=Storage(),
             swap=swap,
             refund=lambda *each: self.refunds.append(each),
@@ -354,7 +354,7 @@ class TestTheWorks:
     async def test_a_photo_that_cannot_be_deleted_keeps_no_other_job(self, caplog):
         self.orders, self.refunds, self.failures = [], [], []
         clock = [10**6]
-        works = self.made(book=Memory(lambda: clock[0]), shelf=Sticky(10**6))
+        works = self.made(book=Memory(lambda: clock[0]), shelf=Sticky(Budget(10**6)))
         works._lanes = list
         first, second = await self.job(works), await self.job(works, id="b", at="other")
         works.shelf.stuck = set(first.inputs)
