@@ -157,7 +157,11 @@ async def test_jobs_take_no_more_where_others_have_filled_redis(lasting_redis, e
     shelf = SharedShelf(lasting_redis.url, 5.0, Budget(10**9))
     assert await fits(shelf, "a", 1000) is False
     await emptied.delete("of another service")
-    assert await fits(shelf, "a", 1000) is True
+    for _ in range(200):  # Redis keeps the room of large commands for a while
+        if await fits(shelf, "a", 1000):
+            break
+        await asyncio.sleep(0.1)
+    assert await shelf.get("a")
     await book.close()
     await shelf.close()
 
