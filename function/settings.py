@@ -430,7 +430,7 @@ class Settings(WarmupSettings):
         amount(1024),
         "The most bytes of them that one caller may have, where callers say who they are; further"
         " jobs are answered 429.",
-        shown_default="a half of all",
+        shown_default="a half of all, or as much as one request may bring",
     )
     job_streams: int = variable(
         500,

@@ -93,7 +93,9 @@ def shelf(settings: Settings) -> Shelf:
                 raise SettingsError([reason]) from None
         storage = Storage(folders=folders, timeout_s=settings.uri_timeout_s)
         return shelves.Placed(storage, base.rstrip("/") + "/", _LARGEST)
-    budget = shelves.Budget(settings.job_bytes, settings.job_caller_bytes)
+    one = min(settings.max_body_bytes, settings.job_bytes)  # what one request may bring
+    each = settings.job_caller_bytes or max(settings.job_bytes // 2, one)
+    budget = shelves.Budget(settings.job_bytes, each)
     if (url := redis_url(settings)) is None:
         return shelves.Memory(budget)
     with needing_redis(_setting(settings)):

@@ -29,8 +29,8 @@ if ARGV[1] == 'keep' then -- name, bytes, holder or '', how long, the most of al
     free(over)
   end
   free(name) -- what is kept under this name is replaced
-  if holder ~= '' and holds(holder) + bytes > tonumber(ARGV[7]) then return {'own'} end
   if holds('*') + bytes > tonumber(ARGV[6]) then return {'all'} end
+  if holder ~= '' and holds(holder) + bytes > tonumber(ARGV[7]) then return {'own'} end
   redis.call('ZADD', photos, now + tonumber(ARGV[5]), name)
   redis.call('HSET', photo, name, ARGV[3] .. ' ' .. holder)
   add('*', bytes)

@@ -111,10 +111,10 @@ class Memory:
         """See `Shelf`."""
         before, size = len(self._photos.get(name, b"")), len(data)
         mine = before if self._holders.get(name) == holder else 0
-        if holder and self._held[holder] - mine + size > self._budget.holder:
-            raise NoSpaceError(own=True)
         if self.held - before + size > self._budget.all:
             raise NoSpaceError
+        if holder and self._held[holder] - mine + size > self._budget.holder:
+            raise NoSpaceError(own=True)
         await self.drop([name])
         self._photos[name], self._holders[name] = data, holder
         self._held[holder] += size
