@@ -325,6 +325,7 @@ class TestTheWorks:
         assert len(self.orders) == 1
         task.cancel()
         await works.close(1)
+        await works._storage.close()
 
     async def test_a_real_redis_that_stands_still_for_longer_than_a_lease(self, redis):
         self.orders, self.refunds, self.failures = [], [], []
