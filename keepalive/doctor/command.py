@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from keepalive.doctor import config, pairs, reading
-from keepalive.doctor.doctor import Finding, examine, patches
+from keepalive.doctor.doctor import Finding, examine, knative, named, patches
 from keepalive.failure import Exit
 
 if TYPE_CHECKING:
@@ -28,7 +28,9 @@ if TYPE_CHECKING:
     metavar="FILE",
     help="A file with config-features, config-autoscaler or config-defaults; may be repeated.",
 )
-@click.option("--cluster", is_flag=True, help="Read these from the cluster, with kubectl.")
+@click.option(
+    "--cluster", is_flag=True, help="Read these from the cluster, with kubectl, and what is there."
+)
 @click.option("--context", help="The context of kubectl to use with --cluster.")
 @click.option("--kubectl", default="kubectl", show_default=True, help="Which kubectl to run.")
 @click.option("--json", "as_json", is_flag=True, help="Write JSON.")
@@ -46,19 +48,24 @@ def doctor(
     """Say what Knative would refuse of the Services in manifests, or silently not understand.
 
     A FOLDER with a kustomization is rendered. Without --config and --cluster a new cluster's own
-    configuration is assumed, with every flag off.
+    configuration is assumed, with every flag off. With --cluster the Services and Revisions that
+    are there are looked at, too: traffic that is pinned, annotations that restart pods.
 
-    Exit codes: 0 all is well, 65 something is not, 69 something cannot be read.
+    Exit codes: 0 all is well, 65 something is not, 69 something cannot be read. Warnings do not
+    count.
     """
     objects = [one for place in places for one in reading.documents(place, kubectl)]
     configured = [one for file in files for one in reading.documents(file, kubectl)]
+    there: list[dict[str, Any]] = []
     if cluster:
         configured += reading.cluster(kubectl, context)
+        spaces = (named(one)[0] for one in knative(objects))
+        there = reading.live(spaces, kubectl, context)
     try:
         allowed = config.read(configured)
     except ValueError as error:
         raise reading.Unreadable(str(error)) from None
-    found = examine(objects, allowed)
+    found = examine(objects, allowed, there)
     together = [one for place in places for one in _together(Path(place))]
     found = replace(found, findings=(*found.findings, *together))
     if as_json:
@@ -82,6 +89,8 @@ def _tell(found: Report) -> None:
         click.echo(f"{finding.name}: {'wrong' if finding.wrong else 'well'}")
         for told in finding.wrong:
             click.echo(f"  - {told}")
+        for told in finding.warned:
+            click.echo(f"  - warning: {told}")
     if found.missing:
         click.echo("The cluster has to allow it; as its administrator, in knative-serving:")
         for need in found.missing:

@@ -30,6 +30,17 @@ class Need:
         return f"{self.name}: {self.key}: {self.value}"
 
 
+_ON = {"multi-container", "kubernetes.podspec-volumes-emptydir"}
+"""Flags that a new cluster has on."""
+_STRICT = {
+    *("multi-container", "multi-container-probing", "kubernetes.containerspec-addcapabilities"),
+    *("kubernetes.podspec-init-containers", "kubernetes.podspec-persistent-volume-write"),
+    *("kubernetes.podspec-persistent-volume-claim", "kubernetes.podspec-volumes-emptydir"),
+    *("kubernetes.podspec-volumes-hostpath", "kubernetes.podspec-volumes-image"),
+    *("kubernetes.podspec-volumes-csi", "kubernetes.podspec-volumes-ephemeral"),
+    "kubernetes.podspec-volumes-mount-propagation",
+}
+"""Flags that `allowed` does not turn on (k8s_validation.go asks for `enabled`)."""
 ZERO_INITIAL_SCALE = Need("allow-zero-initial-scale", "config-autoscaler", "true")
 
 
@@ -39,23 +50,32 @@ class Config:
 
     Attributes:
         features: flags of config-features that are not as by default.
+        seconds: the `timeoutSeconds` of a revision that has none.
         most_seconds: the largest `timeoutSeconds` of a revision.
         most_concurrent: the largest `containerConcurrency`.
+        zero_concurrency: whether it may be 0, for any number of requests.
+        autoscaler: the class of a revision that has none.
         most_scale: the largest `max-scale`; 0 for any.
         zero_initial_scale: whether a revision may start with no pod.
         scales_to_zero: whether the last pod may go.
     """
 
     features: Mapping[str, str] = field(default_factory=dict)
+    seconds: int = 300
     most_seconds: int = 600
     most_concurrent: int = 1000
+    zero_concurrency: bool = True
+    autoscaler: str = "kpa.autoscaling.knative.dev"
     most_scale: int = 0
     zero_initial_scale: bool = False
     scales_to_zero: bool = True
 
     def allows(self, flag: str) -> bool:
         """Whether a flag of config-features is on."""
-        return self.features.get(flag, "disabled").lower() in {"enabled", "allowed"}
+        value = self.features.get(flag, "").lower()
+        if value not in {"enabled", "allowed", "disabled"}:  # Knative, too, then takes the default
+            return flag in _ON
+        return value == "enabled" or (value == "allowed" and flag not in _STRICT)
 
     def has(self, need: Need) -> bool:
         """Whether it is as something needs it."""
@@ -80,8 +100,11 @@ def read(documents: Iterable[Mapping[str, Any]]) -> Config:
     scaler, defaults = data["config-autoscaler"], data["config-defaults"]
     return Config(
         features={key: str(value) for key, value in data["config-features"].items()},
+        seconds=_count(defaults, "revision-timeout-seconds", 300),
         most_seconds=_count(defaults, "max-revision-timeout-seconds", 600),
         most_concurrent=_count(defaults, "container-concurrency-max-limit", 1000),
+        zero_concurrency=_switch(defaults, "allow-container-concurrency-zero", default=True),
+        autoscaler=str(scaler.get("pod-autoscaler-class", "kpa.autoscaling.knative.dev")),
         most_scale=_count(scaler, "max-scale-limit", 0),
         zero_initial_scale=_switch(scaler, "allow-zero-initial-scale", default=False),
         scales_to_zero=_switch(scaler, "enable-scale-to-zero", default=True),

@@ -6,14 +6,15 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from keepalive.doctor import webhook
+from keepalive.doctor import advice, revisions, webhook
 from keepalive.doctor.config import NAMESPACE
-from keepalive.doctor.fields import misshapen
+from keepalive.doctor.view import get
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from keepalive.doctor.config import Config, Need
+    from keepalive.doctor.view import Thing
 
 _GROUP = "serving.knative.dev/"
 
@@ -26,11 +27,13 @@ class Finding:
         name: of the object, e.g. "Service ember".
         wrong: what is wrong with it, in words.
         needs: what it needs of the cluster's configuration, there or not.
+        warned: what is taken as it is, and perhaps not meant, in words.
     """
 
     name: str
     wrong: tuple[str, ...] = ()
     needs: tuple[Need, ...] = ()
+    warned: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +41,7 @@ class Report:
     """What was found.
 
     Attributes:
-        findings: one for each Knative Service.
+        findings: one for each Knative Service and Revision.
         missing: what these need of the cluster's configuration and it does not say.
         idle: flags for fields of pods that are on although nothing needs them.
     """
@@ -49,22 +52,33 @@ class Report:
 
     @property
     def well(self) -> bool:
-        """Whether the cluster would take everything, and as it is meant."""
+        """Whether the cluster would take everything, and as it is meant; warnings do not count."""
         return not self.missing and not any(finding.wrong for finding in self.findings)
 
 
-def examine(documents: Iterable[Mapping[str, Any]], config: Config) -> Report:
+def examine(
+    documents: Iterable[Mapping[str, Any]],
+    config: Config,
+    live: Iterable[Mapping[str, Any]] = (),
+) -> Report:
     """Hold Knative Services against what a cluster's webhook takes.
 
     Args:
-        documents: objects; those of other kinds are passed over.
+        documents: objects; those of other kinds than Service and Revision are passed over.
         config: of the cluster.
+        live: Services and Revisions that are in the cluster.
     """
-    findings = tuple(_finding(dict(one), config) for one in documents if _is_service(one))
+    given, there = [dict(one) for one in documents], [dict(one) for one in live]
+    services = [one for one in given if _is(one, "Service")]
+    findings = [
+        *(_service(one, config, given) for one in services),
+        *(_revision(one, given) for one in given if _is(one, "Revision")),
+        *_cluster(there, services),
+    ]
     needed = {need for finding in findings for need in finding.needs}
     on = {flag for flag in config.features if config.allows(flag)}
     return Report(
-        findings,
+        tuple(findings),
         missing=tuple(sorted(need for need in needed if not config.has(need))),
         idle=tuple(sorted(flag for flag in on - {n.key for n in needed} if "spec-" in flag)),
     )
@@ -82,14 +96,62 @@ def patches(needs: Iterable[Need]) -> list[str]:
     ]
 
 
-def _is_service(document: Mapping[str, Any]) -> bool:
-    version = str(document.get("apiVersion", ""))
-    return document.get("kind") == "Service" and version.startswith(_GROUP)
-
-
-def _finding(service: dict[str, Any], config: Config) -> Finding:
-    told = webhook.complaints(service, config)
+def named(service: Mapping[str, Any]) -> tuple[str | None, str]:
+    """The namespace of an object, None where it has none, and its name."""
     metadata = service.get("metadata")
-    name = metadata.get("name", "?") if isinstance(metadata, dict) else "?"
-    needs = () if any(misshapen(service)) else webhook.needs(service)
-    return Finding(f"Service {name}", tuple(told), tuple(dict.fromkeys(need for _, need in needs)))
+    known = metadata if isinstance(metadata, dict) else {}
+    space = known.get("namespace")
+    return (str(space) if space else None), str(known.get("name") or "?")
+
+
+def knative(documents: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The Knative Services among some objects."""
+    return [one for one in documents if _is(one, "Service")]
+
+
+def _is(document: Mapping[str, Any], kind: str) -> bool:
+    version = str(document.get("apiVersion", ""))
+    return document.get("kind") == kind and version.startswith(_GROUP)
+
+
+def _service(service: Thing, config: Config, documents: list[Thing]) -> Finding:
+    wrong = webhook.complaints(service, config)
+    name = f"Service {named(service)[1]}"
+    if webhook.misshapen(service):
+        return Finding(name, tuple(wrong))
+    settings = advice.settings_of(service, documents)
+    return Finding(
+        name,
+        tuple(wrong),
+        tuple(dict.fromkeys(need for _, need in webhook.needs(service))),
+        tuple(told for rule in advice.RULES for told in rule(service, config, settings)),
+    )
+
+
+def _revision(revision: Thing, documents: list[Thing]) -> Finding:
+    services = {
+        named(one)[1]: one
+        for one in documents
+        if _is(one, "Service") and not webhook.misshapen(one)
+    }
+    name = f"Revision {named(revision)[1]}"
+    if told := list(webhook.misplaced(revision)):
+        return Finding(name, tuple(told))
+    return Finding(
+        name,
+        tuple(revisions.written(revision)),
+        warned=tuple(revisions.perhaps_written(revision, services)),
+    )
+
+
+def _cluster(live: list[Thing], services: list[Thing]) -> Iterable[Finding]:
+    """What is worth telling about the Services in the cluster that are to be changed."""
+    names = {named(one)[1] for one in services}
+    for one in live:
+        if _is(one, "Service") and named(one)[1] in names and (told := advice.pin(one)):
+            yield Finding(f"Service {named(one)[1]} in the cluster", warned=(told,))
+        of = get(one, "metadata", "labels").get("serving.knative.dev/service")
+        if _is(one, "Revision") and of in names:
+            found = _revision(one, live)
+            if found.wrong or found.warned:
+                yield found

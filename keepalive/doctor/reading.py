@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from keepalive.cluster.kubectl import ran
 from keepalive.doctor.config import NAMES, NAMESPACE
 from keepalive.failure import Exit, Failure
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml", "Kustomization")
 
@@ -56,6 +59,29 @@ def cluster(kubectl: str = "kubectl", context: str | None = None) -> list[dict[s
     where = ["--context", context] if context else []
     text = _ran(kubectl, *where, "get", "configmap", "-n", NAMESPACE, "-o", "json", *NAMES)
     return list(json.loads(text)["items"])
+
+
+def live(
+    namespaces: Iterable[str | None], kubectl: str = "kubectl", context: str | None = None
+) -> list[dict[str, Any]]:
+    """The Knative Services and Revisions of a cluster, with who has written which field.
+
+    Args:
+        namespaces: where to look; None for that of the context.
+        kubectl: which kubectl to run.
+        context: its context.
+
+    Raises:
+        Unreadable: the cluster cannot be asked.
+    """
+    found: list[dict[str, Any]] = []
+    what = "services.serving.knative.dev,revisions.serving.knative.dev"
+    for namespace in dict.fromkeys(namespaces):
+        where = ["--context", context] if context else []
+        where += ["--namespace", namespace] if namespace else []
+        text = _ran(kubectl, *where, "get", what, "-o", "json", "--show-managed-fields")
+        found += json.loads(text)["items"]
+    return found
 
 
 def parsed(text: str, name: str) -> list[dict[str, Any]]:
