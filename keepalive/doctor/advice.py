@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from keepalive.cluster.pin import complaint
 from keepalive.doctor.annotation import AUTOSCALING, alias, scaling
 from keepalive.doctor.view import REVISION, Role, Thing, annotations_of, containers, get, many
 from keepalive.doctor.view import revision as revision_of
@@ -22,17 +23,11 @@ _OURS = ("EMBER_REQUEST_TIMEOUT_S", "EMBER_BODY_TIMEOUT_S")
 
 def pin(service: Thing) -> str | None:
     """What traffic that names a revision comes to; None where all follows the latest."""
-    traffic = many(get(service, "spec"), "traffic")
-    pinned = [one for one in traffic if one.get("revisionName") and one.get("percent")]
-    if not pinned:
+    name = str(get(service, "metadata").get("name") or "?")
+    spec = {"traffic": many(get(service, "spec"), "traffic")}
+    if not (told := complaint({"metadata": {"name": name}, "spec": spec})):
         return None
-    names = " and ".join(f"{one['percent']} % to {one['revisionName']}" for one in pinned)
-    name = get(service, "metadata").get("name", "?")
-    return (
-        f"spec.traffic pins {names}: a new image or template gets none of it, whether it comes by"
-        " kubectl, kn or make deploy. The way back is `ember rollout --unpin`, or"
-        f" `kn service update {name} --traffic @latest=100`"
-    )
+    return f"{told} Without Ember: kn service update {name} --traffic @latest=100"
 
 
 def pinned(service: Thing, _: Config, __: Mapping[str, str]) -> Iterator[str]:

@@ -34,11 +34,11 @@ def annotated(name, value):
 WARNED = [
     (
         traffic({"revisionName": "swap-1", "percent": 100}),
-        "spec.traffic pins 100 % to swap-1: a new image or template gets none of it",
+        "The traffic of swap is pinned to swap-1 by name",
     ),
     (
         traffic({"revisionName": "swap-1", "percent": 100}),
-        "`ember rollout --unpin`, or `kn service update swap --traffic @latest=100`",
+        "gets none of it. `ember rollout --unpin` says how that ends",
     ),
     (
         traffic(
@@ -46,7 +46,7 @@ WARNED = [
             {"revisionName": "swap-2", "percent": 40},
             {"latestRevision": True, "percent": 10},
         ),
-        "pins 50 % to swap-1 and 40 % to swap-2",
+        "kn service update swap --traffic @latest=100",
     ),
     (both(IDLE, ZERO), "a bare 504 after 45 s, not after the 200 s"),
     (both(IDLE, scaled(initial_scale="0")), "a bare 504 after 45 s"),

@@ -120,7 +120,10 @@ def test_a_pin_and_a_foreign_annotation_in_the_cluster_are_told(tmp_path, monkey
         done = examined(service())
     assert done.returncode == 65, done.stderr
     assert "Service swap: well" in done.stdout
-    assert "Service swap in the cluster: well\n  - warning: spec.traffic pins 100 %" in done.stdout
+    assert (
+        "Service swap in the cluster: well\n  - warning: The traffic of swap is pinned"
+        in done.stdout
+    )
     assert "Revision swap-00001: wrong" in done.stdout
     assert "ember.dev/floor-reason, by kubectl-annotate" in done.stdout
 

@@ -10,9 +10,16 @@ from __future__ import annotations
 
 import copy
 import re
+from enum import Enum
 
-GONE = object()
-"""In a change: the field is taken out."""
+
+class Gone(Enum):
+    """In a change: the field is taken out."""
+
+    GONE = "gone"
+
+
+GONE = Gone.GONE
 
 SHORT = {
     "c.": "spec.template.spec.containers.0.",
