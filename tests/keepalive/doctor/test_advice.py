@@ -127,5 +127,5 @@ def test_a_warning_is_told_and_the_command_ends_well():
     done = ember("doctor", "-", text=text)
     assert done.returncode == 0
     assert done.stdout.startswith(
-        "Service swap: well\n  - warning: spec.traffic pins 100 % to swap-1"
+        "Service swap: well\n  - warning: The traffic of swap is pinned swap-1"
     )
