@@ -24,8 +24,9 @@ _OURS = ("EMBER_REQUEST_TIMEOUT_S", "EMBER_BODY_TIMEOUT_S")
 def pin(service: Thing) -> str | None:
     """What traffic that names a revision comes to; None where all follows the latest."""
     name = str(get(service, "metadata").get("name") or "?")
+    metadata = {"name": name, "annotations": get(service, "metadata", "annotations")}
     spec = {"traffic": many(get(service, "spec"), "traffic")}
-    if not (told := complaint({"metadata": {"name": name}, "spec": spec})):
+    if not (told := complaint({"metadata": metadata, "spec": spec})):
         return None
     return f"{told} Without Ember: kn service update {name} --traffic @latest=100"
 

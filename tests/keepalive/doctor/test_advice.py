@@ -43,8 +43,8 @@ WARNED = [
     (
         traffic(
             {"revisionName": "swap-1", "percent": 50, "tag": "stable"},
-            {"revisionName": "swap-2", "percent": 40},
-            {"latestRevision": True, "percent": 10},
+            {"revisionName": "swap-2", "percent": 50},
+            {"latestRevision": True, "percent": 0, "tag": "next"},
         ),
         "kn service update swap --traffic @latest=100",
     ),
@@ -82,6 +82,7 @@ WARNED = [
 SILENT = [
     traffic({"latestRevision": True, "percent": 100}),
     traffic({"latestRevision": True, "percent": 100}, {"revisionName": "swap-1", "tag": "old"}),
+    traffic({"revisionName": "swap-1", "percent": 90}, {"latestRevision": True, "percent": 10}),
     IDLE,  # the floor is 1: no request waits for a cold start as a rule
     both(revision(idleTimeoutSeconds=300), ZERO),
     both(revision(idleTimeoutSeconds=0), ZERO),
@@ -127,5 +128,5 @@ def test_a_warning_is_told_and_the_command_ends_well():
     done = ember("doctor", "-", text=text)
     assert done.returncode == 0
     assert done.stdout.startswith(
-        "Service swap: well\n  - warning: The traffic of swap is pinned swap-1"
+        "Service swap: well\n  - warning: The traffic of swap is pinned to swap-1"
     )
