@@ -8,6 +8,7 @@ import shutil
 import socket
 import subprocess
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 import redis
@@ -15,7 +16,7 @@ import yaml
 
 from tests.function.http.raw import eventually
 from tests.knative import overlay
-from tests.knative.manifests import KNATIVE, ROOT, quantity
+from tests.knative.manifests import KNATIVE, ROOT, quantity, rendered
 from tests.knative.pairs import with_needs
 from tests.knative.test_components import COMPONENTS
 
@@ -87,6 +88,15 @@ def test_redis_has_its_password_and_nobody_sees_it_among_arguments(component, se
         limit = container_of(component, name)["resources"]["limits"]["memory"]
         assert 0 < int(kept["maxmemory"]) < quantity(limit)
         client.close()
+
+
+@pytest.mark.parametrize("name", ["gpu-production", "tidal"])
+def test_photos_of_jobs_cannot_fill_the_store_of_accounts(name):
+    made = rendered(f"overlays/{name}")
+    told = made.environment(made.main)
+    hosts = {urlsplit(told[key]).hostname for key in ("EMBER_REDIS_URL", "EMBER_JOBS_REDIS_URL")}
+    assert hosts == set(stores(made))
+    assert len(hosts) == 2
 
 
 def test_every_image_of_others_is_named_in_one_file_only():
