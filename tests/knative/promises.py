@@ -129,6 +129,13 @@ def callers(manifests: Manifests) -> Iterator[str]:
         yield "EMBER_AUTH must be set, or EMBER_ALLOW_ANONYMOUS=true"
 
 
+def senders(manifests: Manifests) -> Iterator[str]:
+    """Where callers say who they are and events are taken in, somebody may send some."""
+    settings = replica_settings(manifests)
+    if settings.events and settings.auth != "none" and not settings.event_senders:
+        yield "EMBER_EVENT_SENDERS names nobody, so every event is refused"
+
+
 def probes(manifests: Manifests) -> Iterator[str]:
     """The first byte comes as early as it can, and loading is not killed."""
     main = manifests.main
@@ -264,6 +271,7 @@ CHECKS = (
     deadlines,
     drain,
     callers,
+    senders,
     probes,
     progress,
     hardened,

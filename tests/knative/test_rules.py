@@ -58,6 +58,15 @@ def traffic(*entries):
     return lambda m: m.service["spec"].update(traffic=list(entries))
 
 
+def events_of_nobody(manifests):
+    for name, value in (
+        ("EMBER_EVENTS", "/etc/ember/events/events.toml"),
+        ("EMBER_AUTH", "keys"),
+        ("EMBER_KEYS", "/etc/ember/keys/keys"),
+    ):
+        setting(name, value)(manifests)
+
+
 def setting(name, value):
     return lambda m: m.of("ConfigMap")[0]["data"].update({name: value})
 
@@ -276,6 +285,7 @@ BROKEN = [
     (promises.drain, setting("EMBER_DRAIN_GRACE_S", "0"), "must be above 0"),
     (promises.drain, setting("EMBER_REQUEST_TIMEOUT_S", "30"), "else requests are cut"),
     (promises.callers, setting("EMBER_ALLOW_ANONYMOUS", "false"), "EMBER_AUTH must be set"),
+    (promises.senders, events_of_nobody, "EMBER_EVENT_SENDERS names nobody"),
     (promises.probes, main(startupProbe={"httpGet": {"path": "/healthz"}}), "no startupProbe"),
     (promises.probes, exec_probe, "must be httpGet"),
     (promises.probes, ready(periodSeconds=10), "must be 1"),
