@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from keepalive.cluster.client import Cluster, Missing, Resource
 from keepalive.cluster.pin import complaint
+from keepalive.cluster.readiness import condition, failed
 from keepalive.cluster.target import MIN_SCALE, Target, annotations_of, held, last_change, left
 from keepalive.failure import Exit, Failure
 
@@ -42,7 +43,7 @@ class Start:
     Attributes:
         up: how many of its replicas are ready.
         failed: whether Knative says that it does not become ready.
-        empty: whether it is to become ready without any replica (initial-scale 0).
+        empty: whether it is to become ready without any replica.
         patience: how long more replicas may be waited for: half of what Knative waits.
     """
 
@@ -192,16 +193,15 @@ def _gone(revision: str) -> Failure:
 
 def _start(revision: dict[str, Any]) -> Start | None:
     status, annotations = revision.get("status", {}), annotations_of(revision)
-    ready = [one["status"] for one in status.get("conditions", ()) if one["type"] == "Ready"]
-    if ready == ["True"]:
+    if condition(revision)[0] == "True":
         return None
     deadline = _DURATION.fullmatch(annotations.get(f"{_SERVING}/progress-deadline", ""))
     parts = [int(part or 0) for part in deadline.groups()] if deadline else [0, 0, 0]
     limit = timedelta(hours=parts[0], minutes=parts[1], seconds=parts[2]) or _PROGRESS
     return Start(
         up=status.get("actualReplicas") or 0,
-        failed=ready == ["False"],
-        empty=_scale(annotations, "initial", 1) == 0,
+        failed=failed(revision),
+        empty=max(_scale(annotations, "initial", 1), _scale(annotations, "min")) == 0,
         patience=limit / 2,
     )
 

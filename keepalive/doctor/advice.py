@@ -84,6 +84,12 @@ def idle(service: Thing, _: Config, __: Mapping[str, str]) -> Iterator[str]:
             f"scale-to-zero-pod-retention-period has no effect with min-scale {least}: the last"
             " replica never goes"
         )
+    if least != "0" and scaling(given, "initial-scale") == "0":
+        yield (
+            f"initial-scale 0 has no effect with min-scale {least}: a new revision waits for"
+            f" {least}, and where there is room for the old one's replicas only, for ever; write"
+            " min-scale 0 and a scale-to-zero-pod-retention-period"
+        )
     if any("/resource-percentage" in name or "/resourcePercentage" in name for name in given):
         yield "queue.sidecar…/resource-percentage is deprecated; write …/cpu-resource-request etc."
 

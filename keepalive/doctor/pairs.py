@@ -68,10 +68,10 @@ _REFUSED = {
     ("keepalive", "scale-to-zero"): "a ping every five minutes keeps the last replica for ever",
     ("min-scale", "scale-to-zero"): "the one keeps replicas warm, the other none; for a floor by"
     " the hour take prescaler with scale-to-zero",
-    ("min-scale", "single-gpu"): "a second replica would wait for a second GPU; single-gpu keeps"
-    " one replica",
-    ("prescaler", "single-gpu"): "there is no floor to raise: single-gpu keeps one replica",
-    ("scale-to-zero", "single-gpu"): "single-gpu keeps its one replica warm",
+    ("min-scale", "single-gpu"): "a second replica would wait for a second GPU; single-gpu has"
+    " one at most",
+    ("prescaler", "single-gpu"): "there is no floor to raise: single-gpu has one replica",
+    ("scale-to-zero", "single-gpu"): "both say when the last replica goes",
     **{
         (name, "qps-hpa"): "qps-hpa takes the Knative Service away; change its Deployment instead"
         for name in _OF_THE_SERVICE

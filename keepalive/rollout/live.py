@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from keepalive.cluster.client import Conflict, Missing, Resource
+from keepalive.cluster.readiness import condition
 from keepalive.cluster.target import annotations_of, held
 from keepalive.failure import Exit, Failure
 from keepalive.rollout import scale, traffic
@@ -72,7 +73,7 @@ class Live:
             if traffic.reconciled(service) and fits(service):
                 return service
             if self.clock() >= end:
-                why = traffic.condition(service)[1]
+                why = condition(service)[1]
                 raise Failure(
                     f"Knative has not taken up {what} of {self.name} within {self.wait_s:g} s"
                     f"{f' ({why})' if why else ''}: see that its controllers in knative-serving"

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from keepalive.cluster.client import Missing
 from keepalive.cluster.pin import complaint
+from keepalive.cluster.readiness import condition, failed
 from keepalive.exchange import Unreachable
 from keepalive.failure import Exit, Failure
 from keepalive.pinger import swap
@@ -214,11 +215,12 @@ class Rollout:
         """Wait until the new revision is ready, which with Ember means warm and proven."""
         end, told = self.clock() + self.wanted.wait_s, ""
         while True:
-            ready, why = traffic.condition(self._revision(made.new))
+            revision = self._revision(made.new)
+            ready, why = condition(revision)
             if ready == "True" and self._reachable(made):
                 self.say(f"{made.new} is ready")
                 return
-            if ready == "False":
+            if failed(revision):
                 raise Worse(f"{made.new} does not become ready: {why or 'no reason is given'}")
             if self.clock() >= end:
                 room = (
@@ -242,13 +244,18 @@ class Rollout:
         )
 
     def _try(self, made: Progress) -> None:
-        """Have the new revision make golden swaps."""
+        """Have the new revision make golden swaps.
+
+        One that has the traffic before it has a replica is waited for by the first of them.
+        """
         if (url := traffic.address(self._live.service(), made)) is None:
             raise Worse("the new revision has no address")
         at = swap.address(f"{url.rstrip('/')}/readyz")
         for number in range(1, self.wanted.swaps + 1):
+            starts = number == 1 and not made.replicas
             try:
-                done = swap.swap(at, self.wanted.timeout_s, self.wanted.headers)
+                patience = self.wanted.wait_s if starts else self.wanted.timeout_s
+                done = swap.swap(at, patience, self.wanted.headers)
             except (Unreachable, swap.Wrong) as error:
                 raise Worse(f"golden swap {number} at {url}: {error}") from None
             except swap.Busy as error:
@@ -256,7 +263,8 @@ class Rollout:
                     f"Golden swap {number} at {url}: {error}. Run the same command again.",
                     Exit.AGAIN,
                 ) from None
-            if self.wanted.most_s is not None and done.latency_s > self.wanted.most_s:
+            late = self.wanted.most_s is not None and done.latency_s > self.wanted.most_s
+            if late and not starts:
                 raise Worse(
                     f"golden swap {number} took {done.latency_s:.3f} s;"
                     f" {self.wanted.most_s:g} are allowed"
@@ -295,7 +303,7 @@ class Rollout:
     def _watch(self, made: Progress) -> None:
         """See for a while that both are there and the new one is no worse."""
         self.sleep(self.wanted.pause_s)
-        ready, why = traffic.condition(self._revision(made.new))
+        ready, why = condition(self._revision(made.new))
         if ready == "False":
             raise Worse(f"{made.new} is not ready any more: {why}")
         if (prometheus := self.wanted.prometheus) is None:
@@ -312,9 +320,8 @@ class Rollout:
     def _end(self, made: Progress) -> None:
         """Leave all as after any other update, with the floor that there was before."""
         template = traffic.template(self._live.settled())
-        if made.replicas:
-            own = scale.bounded(max(made.floor, scale.least(template)), template)
-            self._live.set_floor(made.new, lambda floor: made.lasting(floor, own))
+        own = scale.bounded(max(made.floor, scale.least(template)), template)
+        self._live.set_floor(made.new, lambda floor: made.lasting(floor, own))
         self._live.change(lambda found: traffic.ended(found, made))
         if told := complaint(self._moved(made.new)):
             raise Failure(

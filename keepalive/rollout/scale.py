@@ -53,8 +53,11 @@ def needed(revisions: Iterable[dict[str, Any]], template: Mapping[str, str]) -> 
 
 
 def starts_empty(template: Mapping[str, str]) -> bool:
-    """Whether a new revision counts as ready without a replica, as where there is one GPU."""
-    return _value(template, "initial-scale", 1) == 0
+    """Whether a new revision counts as ready without a replica, as where there is one GPU.
+
+    Knative waits for the larger of `initial-scale` and `min-scale`.
+    """
+    return max(_value(template, "initial-scale", 1), least(template)) == 0
 
 
 def bounded(count: int, annotations: Mapping[str, str]) -> int:

@@ -9,7 +9,7 @@ from typing import Any
 from keepalive.cluster.pin import ROLLOUT
 from keepalive.cluster.target import annotations_of
 from keepalive.failure import Exit, Failure
-from keepalive.rollout.scale import INITIAL_SCALE, WHOLE
+from keepalive.rollout.scale import INITIAL_SCALE, MIN_SCALE, WHOLE
 
 MARK = ROLLOUT
 RETRY = "ember.dev/rolled-out-after"
@@ -88,6 +88,8 @@ def begun(service: dict[str, Any], made: Progress) -> dict[str, Any]:
                 for one in spec[kind]
             ]
     annotations = {INITIAL_SCALE: str(made.replicas)}
+    if not made.replicas:  # it would wait for the larger of the two
+        annotations[MIN_SCALE] = "0"
     if before == made.image:
         annotations[RETRY] = made.before
     changed = {
@@ -211,11 +213,3 @@ def address(service: dict[str, Any], made: Progress) -> str | None:
         parts = status.get("traffic", [])
         found = [part for part in parts if (part.get("tag"), part.get("revisionName")) == asked]
     return next((str(one["url"]) for one in found if "url" in one), None)
-
-
-def condition(thing: dict[str, Any]) -> tuple[str, str]:
-    """Whether it is ready ("True", "False", "Unknown"), and why not."""
-    for one in thing.get("status", {}).get("conditions", []):
-        if one["type"] == "Ready":
-            return str(one["status"]), ": ".join(filter(None, map(one.get, ("reason", "message"))))
-    return "Unknown", ""

@@ -250,10 +250,17 @@ class TestNext:
         starting.patch(SERVICES, "ember", {"spec": given["spec"]})
         starting.knative.start("ember", "ember-00002", 2)
         (share,) = knative.revisions(connect(), "ember").others
-        assert share.start == knative.Start(2, False, True, timedelta(minutes=31, seconds=5))
+        assert share.start == knative.Start(2, False, False, timedelta(minutes=31, seconds=5))
         starting.knative.become_ready("ember", "ember-00002", failed="no such image")
         (share,) = knative.revisions(connect(), "ember").others
         assert share.start.failed
+
+    def test_one_that_may_start_with_no_pod_is_known_by_both_of_its_scales(self, connect, starting):
+        starting.knative.zero_initial_scale = True
+        given = service(image="ember:2", min_scale=0, initial_scale=0)
+        starting.patch(SERVICES, "ember", {"spec": given["spec"]})
+        (share,) = knative.revisions(connect(), "ember").others
+        assert share.start == knative.Start(0, False, True, timedelta(minutes=5))
 
     def test_one_that_gets_no_traffic_is_not_seen(self, connect, starting):
         pinned = split(("ember-00001", 100))

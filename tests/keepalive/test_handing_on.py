@@ -291,6 +291,21 @@ class TestHandingOn:
         once(connect(), SCHEDULE + BATCH, minutes=1)
         assert (floor(starting, new), floor(starting, "batch-00001")) == (4, 0)
 
+    def test_one_whose_nodes_are_still_to_come_has_it_when_they_are_there(self, connect, starting):
+        """A node for a GPU takes minutes, for which Knative calls the revision not ready."""
+        starting.knative.starting, starting.knative.room = False, 4
+        cluster, new = connect(), deploy(starting, 2)
+        starting.knative.starting = True
+        once(cluster, minutes=1)
+        assert floor(starting, new) == 4
+
+    def test_one_that_starts_with_no_pod_but_has_a_floor_gets_it(self, connect, starting):
+        """Knative waits for the larger of initial-scale and min-scale."""
+        starting.knative.zero_initial_scale = True
+        new = deploy(starting, 2, min_scale=1, initial_scale=0)
+        once(connect(), minutes=1)
+        assert floor(starting, new) == 4
+
     def test_one_that_fails_gives_it_back(self, connect, starting):
         cluster, new = connect(), deploy(starting, 2)
         once(cluster, minutes=1)

@@ -75,8 +75,9 @@ def warm_floor(manifests: Manifests) -> Iterator[str]:
     held = manifests.annotations.get("autoscaling.knative.dev/target-burst-capacity") == "-1"
     if floor < 1 and not held:
         yield "min-scale must be 1 or more"
-    if initial < floor and not (held and initial == 0):
-        yield "initial-scale must be min-scale or more: else pods are lost while it rolls out"
+    # With 0 as well: a new revision waits for the larger of the two (kpa.go, activeThreshold).
+    if initial < floor:
+        yield "initial-scale must be min-scale or more: it would be without effect"
     if _scale(manifests, "max-scale") < max(floor, 1):
         yield "max-scale must be set: a panic during a cold start overshoots"
 

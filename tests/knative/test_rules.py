@@ -266,6 +266,11 @@ BROKEN = [
     (promises.places, amounts("limits", cpu="3500m"), "must be 8"),
     (promises.warm_floor, scaled(min_scale="0"), "min-scale must be 1"),
     (promises.warm_floor, scaled(min_scale="2"), "initial-scale must be min-scale"),
+    (
+        promises.warm_floor,
+        scaled(initial_scale="0", target_burst_capacity="-1"),
+        "initial-scale must be min-scale",
+    ),
     (promises.warm_floor, scaled(max_scale="0"), "max-scale must be set"),
     (promises.deadlines, without("idleTimeoutSeconds"), "idleTimeoutSeconds must be set"),
     (promises.deadlines, without("responseStartTimeoutSeconds"), "must be set"),

@@ -19,6 +19,13 @@ Facts that it keeps, each seen on a real control plane:
 - Annotations and labels of a Revision, but for those of autoscaling and those that Knative keeps
   for itself (`_NOT_COPIED`), are copied into the template of its pods, and a changed template
   replaces them.
+
+And facts that were read in its source:
+
+- `initial-scale: 0` makes it ready without a pod only if `min-scale` is 0 as well: it waits for the
+  larger of the two (kpa.go, activeThreshold).
+- While there is no pod and there is no room for one, a Revision is not ready for the reason
+  `Unschedulable` (reconcile_resources.go), and becomes ready when there is.
 """
 
 from __future__ import annotations
@@ -61,6 +68,7 @@ class Knative:
             `pass_a_window`.
         late: after how many reads over HTTP a change over HTTP has come through.
         demand: how many replicas all of the traffic calls for.
+        room: for how many pods there is room in all; None for any.
         zero_initial_scale: whether the cluster allows a revision to start without a pod.
         address: of every Service, and of everything that has a tag.
     """
@@ -73,6 +81,7 @@ class Knative:
         self.starting = False
         self.late = 2
         self.demand = 0
+        self.room: int | None = None
         self.zero_initial_scale = False
         self._prompt = True
         self._unseen: dict[Key, int] = {}
@@ -124,7 +133,11 @@ class Knative:
             key = Key(GROUP, "revisions", namespace, name)
             if failed is None:
                 first = _first(self._objects.get(key))
-                if first <= _most(self._objects.get(key)):
+                if first > self._room(key):
+                    told = {"type": "Ready", "status": "False", "reason": "Unschedulable"}
+                    told["message"] = "0/1 nodes are available: 1 Insufficient nvidia.com/gpu."
+                    self._change_status(key, conditions=[told], actualReplicas=0)
+                elif first <= _most(self._objects.get(key)):
                     self.start(namespace, name, first)
                 return
             told = {"type": "Ready", "status": "False", "reason": "ContainerMissing"}
@@ -147,6 +160,17 @@ class Knative:
         service = revision["metadata"]["labels"][f"{GROUP}/service"]
         self._route(Key(GROUP, "services", key.namespace, service))
 
+    def _room(self, besides: Key) -> float:
+        """For how many pods of a revision there is room beside those of all others."""
+        if self.room is None:
+            return math.inf
+        taken = (
+            revision.get("status", {}).get("actualReplicas", 0)
+            for key, revision in self._objects.kept.items()
+            if key[:2] == (GROUP, "revisions") and key != besides
+        )
+        return self.room - sum(taken)
+
     def pass_a_window(self, namespace: str = "ember", service: str = "ember") -> None:
         """The autoscaler's window passes: what neither floor nor traffic calls for goes."""
         with self._objects.lock:
@@ -163,7 +187,7 @@ class Knative:
                 share = self.demand * sum(one.get("percent") or 0 for one in parts) / 100
                 revision = copy.deepcopy(self._objects.kept[key])
                 wanted = max(_least(revision), math.ceil(share)) if parts else 0
-                wanted = min(wanted, _most(revision))
+                wanted = min(wanted, _most(revision), self._room(key))
                 revision["status"] |= {"actualReplicas": wanted, "desiredReplicas": wanted}
                 self._objects.keep(key, revision)
 
@@ -289,8 +313,9 @@ class Knative:
     def _grow(self, key: Key) -> None:
         revision = copy.deepcopy(self._objects.kept[key])
         status = revision.get("status", {})
-        if not self.starting and status.get("actualReplicas", 0) < _least(revision):
-            status |= {"actualReplicas": _least(revision), "desiredReplicas": _least(revision)}
+        least = min(_least(revision), self._room(key))
+        if not self.starting and status.get("actualReplicas", 0) < least:
+            status |= {"actualReplicas": least, "desiredReplicas": _least(revision)}
             self._objects.keep(key, revision)
 
     def _settle_autoscaler(self, key: Key, old: dict[str, Any] | None) -> None:
@@ -316,7 +341,7 @@ def _least(revision: dict[str, Any]) -> int:
 
 
 def _first(revision: dict[str, Any]) -> int:
-    """How many pods it has to have once to be ready."""
+    """How many pods it has to have once to be ready, or none."""
     return max(_count(revision, INITIAL_SCALE, 1), _least(revision))
 
 

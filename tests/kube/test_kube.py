@@ -103,6 +103,23 @@ class TestKnative:
         with pytest.raises(Refused, match="without a name change"):
             ember.patch(SERVICES, "ember", {"spec": service(image="ember:3")["spec"]})
 
+    @pytest.mark.parametrize(("least", "takes_over"), [(0, True), (1, False)])
+    def test_with_room_for_one_pod_the_next_takes_over_only_if_it_waits_for_none(
+        self, ember, least, takes_over
+    ):
+        knative = ember.knative
+        knative.zero_initial_scale, knative.room, knative.demand = True, 1, 1
+        given = service(image="ember:2", initial_scale=0, min_scale=least)
+        ember.patch(SERVICES, "ember", {"spec": given["spec"]})
+        (served,) = ember.get(SERVICES, "ember")["status"]["traffic"]
+        assert served["revisionName"] == ("ember-00002" if takes_over else "ember-00001")
+        for _ in range(3):
+            knative.pass_a_window()
+        found = ember.get(REVISIONS, "ember-00002")["status"]
+        assert found["actualReplicas"] == int(takes_over)
+        reasons = [one.get("reason") for one in found["conditions"]]
+        assert reasons == [None if takes_over else "Unschedulable"]
+
     @pytest.mark.parametrize("name", ["ember-00002", "ember-00009"])
     def test_traffic_for_a_revision_that_is_not_ready_or_not_there_does_not_move(self, ember, name):
         ember.knative.starting = True

@@ -73,6 +73,7 @@ WARNED = [
         "autoscaling.knative.dev/minScale has no effect beside autoscaling.knative.dev/min-scale",
     ),
     (scaled(scale_to_zero_pod_retention_period="5m"), "has no effect with min-scale 1"),
+    (scaled(initial_scale="0"), "initial-scale 0 has no effect with min-scale 1: a new revision"),
     (
         annotated("queue.sidecar.serving.knative.dev/resource-percentage", "20"),
         "is deprecated; write …/cpu-resource-request",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 from click.testing import CliRunner
@@ -10,6 +11,7 @@ from click.testing import CliRunner
 from keepalive.cli import commands
 from keepalive.cluster.target import HOLD
 from keepalive.failure import Failure
+from keepalive.pinger import swap
 from keepalive.rollout import rollout as rolling
 from keepalive.rollout.judge import Seen
 from keepalive.rollout.rollout import Worse
@@ -21,7 +23,9 @@ from tests.keepalive.rollout.rolling import (
     REVISIONS,
     SERVICES,
     Time,
+    annotations,
     make,
+    replicas,
     spied,
     split,
 )
@@ -83,8 +87,52 @@ class TestAllIsWell:
         given = ember.get(REVISIONS, NEW)["metadata"]["annotations"]
         assert given["autoscaling.knative.dev/initial-scale"] == "0"
 
+    def test_with_one_gpu_the_new_pod_waits_for_it_and_nobody_for_the_new_pod(self, ember, connect):
+        """The template's min-scale of 1 would have the new revision wait for the old one's GPU."""
+        knative = ember.knative
+        knative.zero_initial_scale, knative.room, knative.demand = True, 1, 1
+        seen = spied(ember)
+        assert make(connect, single_gpu=True).run() == NEW
+        assert seen == [{OLD: 100}, {NEW: 100}]
+        knative.pass_a_window()
+        assert (replicas(ember, OLD), replicas(ember, NEW)) == (0, 1)
+        assert annotations(ember, NEW)["min-scale"] == "1"
+
+    def test_with_one_gpu_the_first_swap_may_last_as_long_as_a_start(
+        self, ember, connect, monkeypatch
+    ):
+        ember.knative.zero_initial_scale = True
+        asked, ask = [], swap.swap
+
+        def asking(at, timeout_s, headers):
+            asked.append(timeout_s)
+            seconds = 200.0 if len(asked) == 1 else 0.1
+            return replace(ask(at, timeout_s, headers), latency_s=seconds)
+
+        monkeypatch.setattr(swap, "swap", asking)
+        make(connect, single_gpu=True, swaps=3, most_s=1.0, wait_s=900.0, timeout_s=45.0).run()
+        assert asked == [900.0, 45.0, 45.0]
+
+    def test_one_whose_node_is_still_to_come_is_waited_for(self, ember, connect):
+        ember.knative.room = 1
+        time = Time(lambda: None, lambda: grown(ember.knative))
+
+        def grown(knative):
+            knative.room = 2
+            knative.become_ready("ember", NEW)
+
+        said = []
+        assert make(connect, time, said, steps=(100,)).run() == NEW
+        assert any(line.startswith(f"waiting for {NEW}: Unschedulable: 0/1") for line in said)
+
 
 class TestSomethingIsWrong:
+    def test_one_whose_node_never_comes_gets_nothing(self, ember, connect):
+        ember.knative.room = 1
+        with pytest.raises(Worse, match=r"is not ready after 60 s\. Unschedulable: 0/1 nodes"):
+            make(connect, wait_s=60).run()
+        assert self.back(ember)
+
     def back(self, kube):
         found = kube.get(SERVICES, "ember")
         assert split(kube) == {OLD: 100}
