@@ -382,7 +382,9 @@ class TestLongWork:
         upload = cloud.upload("slow/left.jpg")
         headers, body = forms.binary(upload)
         lines = [f"{k}: {v}" for k, v in headers.items()]
-        head = "\r\n".join(["POST / HTTP/1.1", "Host: x", f"Content-Length: {len(body)}", *lines])
+        head = "\r\n".join(
+            ["POST / HTTP/1.1", "Host: localhost", f"Content-Length: {len(body)}", *lines]
+        )
         with socket.create_connection(("127.0.0.1", live.port)) as client:
             client.sendall(head.encode() + b"\r\n\r\n" + body)
             assert closed.asked.acquire(timeout=30)
