@@ -14,6 +14,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+DEPTH = 100
+"""Lists and objects in one another; whoever walks through a value needs room for each of them."""
+
 _HALF = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
@@ -42,7 +45,20 @@ def parse(
             json.dumps(value, ensure_ascii=False).encode()
     except RecursionError:
         raise ValueError("nested too deeply") from None
+    if text.count(b"[") + text.count(b"{") > DEPTH and _depth(value) > DEPTH:
+        raise ValueError("nested too deeply")
     return value
+
+
+def _depth(value: Any) -> int:
+    """How many lists and objects are in one another."""
+    depth, level = 0, [value]
+    while level := [each for each in level if isinstance(each, dict | list)]:
+        depth += 1
+        level = [
+            child for each in level for child in (each.values() if isinstance(each, dict) else each)
+        ]
+    return depth
 
 
 def _finite(digits: str) -> float:

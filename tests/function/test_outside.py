@@ -56,6 +56,15 @@ def test_json_that_is_none_is_a_value_error(text):
         jsontext.parse(text)
 
 
+@pytest.mark.parametrize(("start", "end"), [(b"[", b"]"), (b'{"a":', b"}"), (b'[{"a":', b"}]")])
+def test_json_is_no_deeper_than_what_walks_through_it_can_go(start, end):
+    deepest = jsontext.DEPTH // (start.count(b"[") + start.count(b"{"))
+    assert jsontext.parse(start * deepest + b"1" + end * deepest)
+    assert jsontext.parse(b"[" + b",".join([start + b"1" + end] * 200) + b"]")  # many, and flat
+    with pytest.raises(ValueError, match="deeply"):
+        jsontext.parse(start * (deepest + 1) + b"1" + end * (deepest + 1))
+
+
 def test_json_has_every_character_and_number_that_there_is():
     value = {"😀": ["\ud83d\ude00".encode("utf-16", "surrogatepass").decode("utf-16"), 1e308, -5]}
     for ascii_ in (True, False):

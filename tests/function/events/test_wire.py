@@ -167,9 +167,10 @@ def test_no_body_breaks_the_reading(value):
 
 @pytest.mark.parametrize(
     "data",
-    [b"[" * 10**5, b'{"a":' * 10**5, b"\xff\xfe", b"NaN", b"1e999", b'"\\ud800"', b"9" * 5000],
-    ids=["lists", "objects", "bytes", "nan", "infinite", "half", "digits"],
-)
+    [b"[" * 10**5, b'{"a":' * 10**5, b"\xff\xfe", b"NaN", b"1e999", b'"\\ud800"', b"9" * 5000,
+     b"[" * 700 + b"]" * 700],
+    ids=["lists", "objects", "bytes", "nan", "infinite", "half", "digits", "deep"],
+)  # fmt: skip
 def test_data_that_nobody_can_read_is_refused_wherever_it_stands(data):
     coded = base64.b64encode(data).decode()
     attributes = {"id": "1", "source": "s", "type": forms.FINALIZED}
