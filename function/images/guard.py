@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from function.images import avif_file
 from function.images.jpeg import jpeg
 
 if TYPE_CHECKING:
@@ -42,7 +43,8 @@ def pixels_before_opening(kind: str, data: bytes) -> int:
     if kind in {"AVIF", "HEIF"}:
         # the image, its tiles and its thumbnails each have one
         sizes = re.finditer(rb"ispe\0{4}(.{4})(.{4})", data, re.DOTALL)
-        return max((_big(size[1]) * _big(size[2]) for size in sizes), default=0)
+        stated = max((_big(size[1]) * _big(size[2]) for size in sizes), default=0)
+        return max(stated, avif_file.pixels(data) if kind == "AVIF" else 0)
     return 0
 
 
@@ -79,6 +81,8 @@ def refuse_traps(opened: ImageFile, data: bytes) -> None:
     Raises:
         ValueError: it is such a file.
     """
+    if opened.format == "AVIF" and not avif_file.pixels(data):
+        raise ValueError("no stream, or far too many")
     width, height = opened.size
     area = sum((e[2] - e[0]) * (e[3] - e[1]) for _, e, *_ in opened.tile if e)
     if area > 8 * width * height:  # at most one layer per channel is honest
