@@ -169,10 +169,17 @@ class Cluster:
                 raise Missing(told) from None
             if status == HTTPStatus.CONFLICT:
                 raise Conflict(told) from None
-            if status in {HTTPStatus.FORBIDDEN, HTTPStatus.UNAUTHORIZED}:
+            if status == HTTPStatus.UNAUTHORIZED:
                 raise Failure(
-                    f"Not allowed to {what}: {told}. knative/components/prescaler has the role that"
-                    " is needed.",
+                    f"The cluster does not know who asks to {what}: {told}. Log in anew; in a pod,"
+                    " see that it has its account's token.",
+                    Exit.FORBIDDEN,
+                ) from None
+            if status == HTTPStatus.FORBIDDEN:
+                where = "" if resource is Resource.NAMESPACE else f" in {self.namespace}"
+                raise Failure(
+                    f"Not allowed to {what}: {told}. The account needs a role with the verb {verb}"
+                    f" on {resource}{where}.",
                     Exit.FORBIDDEN,
                 ) from None
             raise Failure(f"The cluster refuses to {what}: {told}.", Exit.CONFIG) from None

@@ -17,7 +17,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from keepalive.cluster.client import Cluster, Missing, Resource
-from keepalive.cluster.pin import complaint
+from keepalive.cluster.pin import ROLLOUT, complaint
 from keepalive.cluster.readiness import condition, failed
 from keepalive.cluster.target import MIN_SCALE, Target, annotations_of, held, last_change, left
 from keepalive.failure import Exit, Failure
@@ -87,11 +87,13 @@ class Revisions:
         main: the one with the most traffic; of equals, the latest.
         others: all others.
         pin: what is to be said of traffic that is pinned; None where none is.
+        rollout: whether `ember rollout` is under way, which holds floors itself.
     """
 
     main: Target
     others: tuple[Share, ...]
     pin: str | None = None
+    rollout: bool = False
 
 
 def revisions(cluster: Cluster, service: str, pools: Iterable[Pool] = ()) -> Revisions:
@@ -140,7 +142,8 @@ def revisions(cluster: Cluster, service: str, pools: Iterable[Pool] = ()) -> Rev
         target = _target(found, cluster.get(Resource.REVISION, main))
     except Missing:
         raise _gone(main) from None
-    return Revisions(target, tuple(others), complaint(found))
+    rollout = ROLLOUT in annotations_of(found)
+    return Revisions(target, tuple(others), complaint(found), rollout)
 
 
 def coming(cluster: Cluster, service: str) -> str | None:

@@ -92,6 +92,8 @@ class Samples:
         expected: requests at once that the forecast expects within the lead time, at the upper end
             of its band; None when there is none.
         held: why a person has stopped changes; None when nobody has.
+        rollout: whether a rollout is under way: nothing is lowered then, as its old revision has to
+            be there whole until it is known how it ends.
         moving: percent of the traffic that will move to replicas that are not ready yet, and beside
             which those of now stay until it has.
     """
@@ -102,6 +104,7 @@ class Samples:
     node: Node | None = None
     expected: float | None = None
     held: str | None = None
+    rollout: bool = False
     moving: float = 0.0
 
 
@@ -154,6 +157,8 @@ def decide(now: datetime, samples: Samples, spec: Spec) -> Decision:
         floor, why = _released(now, samples, spec, memory, need)
     if floor > limit.floor:
         floor, why = limit.floor, f"{limit.why}; without it {floor} ({why})"
+    if samples.rollout and floor < samples.floor:
+        floor, why = samples.floor, f"a rollout is under way; without it {floor} ({why})"
     if floor < samples.floor:
         memory = replace(memory, stepped=now)
     return Decision(floor, need.floor, why, finding, memory, _batch(floor, samples, spec))

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from keepalive.cluster import hpa, knative, target
 from keepalive.cluster.client import Conflict, Missing
+from keepalive.cluster.knative import Revisions
 from keepalive.cluster.lease import Taken, peek
 from keepalive.cluster.version import check_version
 from keepalive.failure import Exit, Failure
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from keepalive.cluster.client import Cluster
-    from keepalive.cluster.knative import Share
     from keepalive.cluster.lease import Lease
     from keepalive.cluster.target import Target
     from keepalive.prescaler.decide import Decision
@@ -181,7 +181,8 @@ class Prescaler:
             Taken: the Lease was lost meanwhile.
             Failure: something is wrong, not allowed, or does not answer.
         """
-        main, others, batch, pin = self._read()
+        found, batch = self._read()
+        main, others = found.main, found.others
         samples = Samples(
             floor=main.floor,
             memory=kept.memory,
@@ -189,6 +190,7 @@ class Prescaler:
             node=seen.node,
             expected=seen.forecast.high if seen.forecast else None,
             held=main.held,
+            rollout=found.rollout,
             moving=sum(share.percent or 0 for share in others if share.start),
         )
         decision = decide(now, samples, _spec(self.wanted, self.schedule, main, batch))
@@ -199,7 +201,8 @@ class Prescaler:
             plan.insert(0 if first else 1, Step(batch, decision.batch, why))
         for share in others:
             own = grant.of(kept.grants, share.target)
-            if told := grant.beside(share, decision.floor, own, now, self.schedule.lead):
+            told = grant.beside(share, decision.floor, own, now, self.schedule.lead)
+            if told and not (found.rollout and told[0] < share.target.floor):
                 plan.append(Step(share.target, *told))
         plan = [one for one in plan if one.floor != one.target.floor and one.target.held is None]
         grants = kept.grants
@@ -227,7 +230,7 @@ class Prescaler:
             seen=seen,
             changes=changes,
             complaints=tuple(complaints),
-            notes=(*left.values(), *([pin] if pin else [])),
+            notes=(*left.values(), *([found.pin] if found.pin else [])),
             events=scale.kept(events),
         )
         known = tuple(each.name for each in read if each.name in {*kept.told, *left})
@@ -241,8 +244,8 @@ class Prescaler:
                 silent.append(f"{each.name} has another floor, but no Event says so: {failure}")
         return silent
 
-    def _read(self) -> tuple[Target, tuple[Share, ...], Target | None, str | None]:
-        """What has the floor, what beside it has one, who gives way, and what of a pin."""
+    def _read(self) -> tuple[Revisions, Target | None]:
+        """What has the floor and what beside it has one, and who gives way."""
         if self.wanted.hpa:
             if self.schedule.pools or self.schedule.batch:
                 raise Failure(
@@ -250,13 +253,13 @@ class Prescaler:
                     " leave them out.",
                     Exit.CONFIG,
                 )
-            return hpa.scaler(self.cluster, self.wanted.hpa), (), None, None
+            return Revisions(hpa.scaler(self.cluster, self.wanted.hpa), ()), None
         found = knative.revisions(self.cluster, self.wanted.service, self.schedule.pools)
         check_version(self.cluster, found.main.name, self.wanted.knative)
         batch = None
         if self.schedule.batch:
             batch = knative.revisions(self.cluster, self.schedule.batch.service).main
-        return found.main, found.others, batch, found.pin
+        return found, batch
 
 
 def _spec(wanted: Wanted, schedule: Schedule, main: Target, batch: Target | None) -> Spec:

@@ -426,10 +426,13 @@ class TestLease:
 class TestFailures:
     def test_what_is_not_allowed_is_named_with_what_to_do(self, connect, kube):
         kube.roles["pod"] = []
-        told = r"Not allowed to get services\.serving\.knative\.dev ember: .*prescaler has the role"
-        with pytest.raises(Failure, match=told) as failure:
-            knative.revisions(connect("pod"), "ember")
+        cluster = connect("pod")
+        told = r"Not allowed to get services\.serving\.knative\.dev ember: .* needs a role with the"
+        with pytest.raises(Failure, match=told + " verb get on .* in ember") as failure:
+            knative.revisions(cluster, "ember")
         assert failure.value.exit_code == 77
+        with pytest.raises(Failure, match="verb patch on services"):
+            cluster.patch(Resource.SERVICE, "ember", {}, version="1")
 
     def test_what_the_webhook_refuses_is_told(self, connect, kube):
         kube.create(SERVICES, "ember", service(max_scale=4))

@@ -10,6 +10,7 @@ import pytest
 from keepalive.cluster.client import Resource
 from keepalive.cluster.knative import Share, Start
 from keepalive.cluster.lease import Lease, Taken
+from keepalive.cluster.pin import ROLLOUT
 from keepalive.cluster.target import EARLIER, HOLD, Target
 from keepalive.prescaler import grant
 from keepalive.prescaler.grant import Grant
@@ -276,6 +277,34 @@ class TestHandingOn:
         starting.objects.keep(key, found)
         once(cluster, minutes=1)
         assert (floor(starting), floor(starting, new)) == (4, 4)
+
+    def test_a_rollout_that_is_under_way_keeps_the_floors_that_it_holds(self, connect, starting):
+        """Its old revision, should the traffic go back, and its new one at each step."""
+        starting.knative.starting = False
+        cluster = connect()
+        traffic = [
+            {"revisionName": "ember-00001", "percent": 90},
+            {"latestRevision": True, "percent": 10, "tag": "next"},
+        ]
+        new = deploy(starting, 2, min_scale=2, traffic=traffic)
+        mark = {"metadata": {"annotations": {ROLLOUT: "{}"}}}
+        starting.patch(SERVICES, "ember", mark)
+        hours = 60 * 12
+        done = once(cluster, minutes=hours)
+        for minute in range(hours + 7, hours + 120, 7):
+            done = once(cluster, minutes=minute)
+        assert (floor(starting), floor(starting, new)) == (4, 2)
+        assert done.decision.why.startswith("a rollout is under way; without it 3 (not needed for")
+        starting.patch(SERVICES, "ember", {"metadata": {"annotations": {ROLLOUT: None}}})
+        for minute in range(hours + 120, hours + 180, 7):
+            once(cluster, minutes=minute)
+        assert (floor(starting), floor(starting, new)) == (1, 1)
+
+    def test_and_raises_them_all_the_same(self, connect, starting):
+        starting.knative.starting = False
+        starting.patch(SERVICES, "ember", {"metadata": {"annotations": {ROLLOUT: "{}"}}})
+        once(connect(), SCHEDULE.replace("floor = 4", "floor = 6"), minutes=1)
+        assert floor(starting) == 6
 
     def test_a_held_service_hands_nothing_on(self, connect, starting):
         starting.patch(SERVICES, "ember", {"metadata": {"annotations": {HOLD: "true"}}})
