@@ -19,7 +19,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 from keepalive.cluster.client import Cluster, Missing, Resource
 from keepalive.cluster.pin import ROLLOUT, complaint
 from keepalive.cluster.readiness import condition, failed
-from keepalive.cluster.target import MIN_SCALE, Target, annotations_of, held, last_change, left
+from keepalive.cluster.target import (
+    ACTIVATION_SCALE,
+    MIN_SCALE,
+    Target,
+    annotations_of,
+    held,
+    last_change,
+    left,
+)
 from keepalive.failure import Exit, Failure
 
 if TYPE_CHECKING:
@@ -221,12 +229,20 @@ def _target(service: dict[str, Any], revision: dict[str, Any]) -> Target:
         most=most or None,
         per_replica=_per_replica(revision["spec"], annotations),
         gpus=_gpus(revision["spec"]),
+        activation=_activation(service, annotations),
         held=held(service),
         replicas=revision.get("status", {}).get("desiredReplicas"),
         scaler="hpa" if annotations.get(f"{_SCALING}/class", "").startswith("hpa.") else "kpa",
         changed=_changed(service, revision),
         left=left(revision),
     )
+
+
+def _activation(service: dict[str, Any], annotations: dict[str, str]) -> int | None:
+    """The activation-scale of a Revision as it was meant: a high floor has raised it meanwhile."""
+    own = service["spec"]["template"].get("metadata", {}).get("annotations") or {}
+    given = annotations.get(ACTIVATION_SCALE)
+    return int(own.get(ACTIVATION_SCALE, given)) if given else None
 
 
 def _changed(service: dict[str, Any], revision: dict[str, Any]) -> tuple[str, datetime] | None:

@@ -17,6 +17,7 @@ HOLD = "ember.dev/hold"
 EARLIER = ("ember.dev/floor-reason", "ember.dev/floor-changed")
 """What earlier versions of Ember have left on Revisions; removing it may replace pods as well."""
 MIN_SCALE = "autoscaling.knative.dev/min-scale"
+ACTIVATION_SCALE = "autoscaling.knative.dev/activation-scale"
 _COMPONENT = "ember-prescale"
 _MOST_MESSAGE = 1000
 
@@ -36,6 +37,7 @@ class Target:
         per_replica: how many requests its autoscaler means a replica to have at once; None when it
             does not reckon in requests.
         gpus: of one replica; 1 for one that has none.
+        activation: how many replicas are to come when there are none; None when that is not said.
         held: why a person has stopped changes.
         replicas: how many its autoscaler wants now; None when it does not say.
         scaler: which autoscaler that is: `kpa` or `hpa`.
@@ -53,6 +55,7 @@ class Target:
     most: int | None = None
     per_replica: float | None = None
     gpus: int = 1
+    activation: int | None = None
     held: str | None = None
     replicas: int | None = None
     scaler: str = "kpa"
@@ -80,7 +83,10 @@ def change(cluster: Cluster, target: Target, floor: int, why: str, now: datetime
     """
     patch: dict[str, Any] = {"spec": {"minReplicas": floor}}
     if target.resource is Resource.REVISION:
-        patch = {"metadata": {"annotations": {MIN_SCALE: str(floor)}}}
+        annotations = {MIN_SCALE: str(floor)}
+        if target.activation:  # one below the floor is refused
+            annotations[ACTIVATION_SCALE] = str(max(target.activation, floor))
+        patch = {"metadata": {"annotations": annotations}}
     cluster.patch(target.resource, target.name, patch, version=target.version)
     try:
         _tell(cluster, target, f"Warm floor from {target.floor} to {floor}: {why}", now)

@@ -101,6 +101,20 @@ class TestPods:
         assert len(ember.list("events")) > 5
         assert ember.knative.rolled == []
 
+    def test_an_activation_scale_is_never_below_the_floor_and_comes_down_with_it(
+        self, connect, ember
+    ):
+        """Knative refuses a floor above it."""
+        deploy(ember, 2, activation_scale=2)
+        scale = lambda: ember.get(REVISIONS, "ember-00002")["metadata"]["annotations"]  # noqa: E731
+        once(connect())
+        assert floor(ember, "ember-00002") == 4
+        assert scale()["autoscaling.knative.dev/activation-scale"] == "4"
+        for minute in range(60 * 6, 60 * 8, 7):
+            once(connect(), minutes=minute)
+        assert floor(ember, "ember-00002") == 1
+        assert scale()["autoscaling.knative.dev/activation-scale"] == "2"
+
     def test_why_and_when_are_in_the_event_and_in_the_lease(self, connect, ember):
         once(connect())
         (event,) = ember.list("events")

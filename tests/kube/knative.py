@@ -46,6 +46,7 @@ SCALING = "autoscaling.knative.dev"
 AUTOSCALERS = "autoscaling.internal.knative.dev"
 MIN_SCALE, MAX_SCALE = f"{SCALING}/min-scale", f"{SCALING}/max-scale"
 INITIAL_SCALE = f"{SCALING}/initial-scale"
+ACTIVATION_SCALE = f"{SCALING}/activation-scale"
 _COUNT = re.compile(r"\d{1,9}")
 _NOT_COPIED = {
     f"{GROUP}/{name}"
@@ -372,6 +373,11 @@ def _wrong(annotations: dict[str, str]) -> Iterator[str]:
     least, most = int(annotations.get(MIN_SCALE, 0)), int(annotations.get(MAX_SCALE, 0))
     if 0 < most < least:
         yield f"max-scale={most} is less than min-scale={least}: {MAX_SCALE}, {MIN_SCALE}"
+    first = int(annotations.get(ACTIVATION_SCALE, least))
+    if first < least:
+        yield f"min-scale={least} is greater than activation-scale={first}: {ACTIVATION_SCALE}"
+    if 0 < most < first:
+        yield f"max-scale={most} is less than activation-scale={first}: {ACTIVATION_SCALE}"
 
 
 def _refuse(complaint: str) -> None:
