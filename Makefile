@@ -132,7 +132,7 @@ PING ?= --swap --wait=120 --timeout=45
 # Empty, manifests are applied as they are, and neither PING nor this needs Python.
 CARRY ?= --kubectl='$(KUBECTL)' --namespace=$(NAMESPACE)
 DEPLOY := build/deploy
-UNPINNED := {"spec": {"traffic": [{"latestRevision": true, "percent": 100}]}}
+UNPINNED := {"metadata": {"annotations": {"ember.dev/unpin": null}}, "spec": {"traffic": [{"latestRevision": true, "percent": 100}]}}
 SERVICE := services.serving.knative.dev/ember
 
 # What is applied: the overlay in NAMESPACE, with IMAGE and KEEPALIVE_IMAGE where they are given.
@@ -177,33 +177,38 @@ $(DEPLOY):
 	@printf '%s\n' "$$DEPLOYMENT" > $@/kustomization.yaml
 	@printf '%s\n' "$$DEPLOYED" > build/undeploy/kustomization.yaml
 
-# Whatever is wrong with it, components that do not go together included, is told in place of it.
+# What is wrong with manifests, components that do not go together included, is told in their place.
+EXAMINED = if test -x $(BIN)/ember; then \
+		told=$$($(BIN)/ember doctor --manifests-only --kubectl $(firstword $(KUBECTL)) \
+			$(addprefix --config ,$(wildcard knative/platform/$(OVERLAY))) $(DEPLOY) 2>&1) || \
+			{ echo "$$told" >&2; exit 1; }; echo "$$told" | { grep 'warning: ' || :; } >&2; \
+	else echo "It is not looked at by ember doctor: make install" >&2; fi
+
 render: $(DEPLOY) ## print what `make deploy OVERLAY=dev IMAGE=… KEEPALIVE_IMAGE=…` applies
-	@$(if $(wildcard $(BIN)/ember),told=$$($(BIN)/ember doctor --kubectl $(firstword $(KUBECTL)) \
-		$(addprefix --config ,$(wildcard knative/platform/$(OVERLAY))) $(DEPLOY) 2>&1) || \
-		{ echo "$$told" >&2; exit 1; },echo "It is not looked at by ember doctor: make install" >&2)
+	@$(EXAMINED)
 	@$(KUBECTL) kustomize $(DEPLOY)
 
 # As many replicas as serve now, for the template; an end where a pin keeps it from all traffic.
 PREFLIGHT = $(if $(CARRY),$(BIN)/ember preflight $(DEPLOY) $(CARRY) $(if $(UNPIN),--unpin) \
 	$(if $(REPLICAS),--replicas=$(REPLICAS)),true) >> $(DEPLOY)/kustomization.yaml
 
-# A dry run has the cluster try the pod, which it refuses while there is no account for it.
 chart: $(VENV)/.dev ## write a Helm chart of OVERLAY to build/chart/OVERLAY, from the same sources
 	@$(BIN)/python -m tests.chart $(OVERLAY) build/chart/$(OVERLAY)
 
+# A dry run has the cluster try the pod, which it refuses while there is no account for it.
 diff: $(DEPLOY) $(if $(CARRY),$(VENV)/.run) ## what `make deploy` would change in the cluster
 	@there=$$($(KUBECTL) get -n $(NAMESPACE) $(SERVICE) serviceaccount/ember --ignore-not-found -o name) || exit 1; \
 	if [ -z "$$there" ]; then \
 		echo "Nothing of it is in the namespace $(NAMESPACE) yet; all of this is new:" && \
 		$(KUBECTL) kustomize $(DEPLOY) | sed 's/^/+ /'; \
 	else \
-		$(PREFLIGHT) || echo "make deploy would end with this." >&2; \
+		{ ($(EXAMINED)) && $(PREFLIGHT); } || echo "make deploy would end with this." >&2; \
 		$(KUBECTL) diff -k $(DEPLOY) || test $$? = 1 || \
 			{ echo "If it says 'serviceaccount … not found': make deploy makes it before the Service." >&2; exit 1; }; \
 	fi
 
 deploy: $(DEPLOY) $(if $(PING)$(CARRY),$(VENV)/.run) ## apply an overlay, wait until it is ready, and ask it for a tiny swap (or PING=)
+	@$(EXAMINED)
 	@$(PREFLIGHT)
 	@$(KUBECTL) apply -k $(DEPLOY) || \
 		{ echo "If it says 'must not set the field(s)': make platform OVERLAY=$(OVERLAY), once for each cluster" >&2; exit 1; }

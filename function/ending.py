@@ -16,7 +16,7 @@ class Ending(Meaning):
     """How a request ended."""
 
     SERVED = "served", "it was answered as asked"
-    REFUSED = "refused", "there was no room for it, or no time: `overloaded`"
+    REFUSED = "refused", "there was no room for it, or no time (`overloaded`)"
     FAILED = "failed", "any other 5xx, a passed deadline too"
     WRONG = "wrong", "4xx: the request, or what its caller may have"
     LEFT = "left", "the client went away"

@@ -77,13 +77,13 @@ class Metrics:
         self._of_admission(parts)
         self._of_start(replica)
         self._of_models(service)
-        kinds = ", ".join(f"`{each}`: {each.meaning}" for each in Kind)
+        kinds = "; ".join(f"`{each}`: {each.meaning}" for each in Kind)
         self._events = self._counter(
             "ember_events",
             f"Events that were delivered, by what became of them. {kinds}.",
             "outcome",
         )
-        states = ", ".join(f"`{each}`: {each.meaning}" for each in State if not each.open)
+        states = "; ".join(f"`{each}`: {each.meaning}" for each in State if not each.open)
         self._jobs = self._counter("ember_jobs", f"Jobs that ended here. {states}.", "state")
         self._jobs_open = self._gauge(
             "ember_jobs_open",
@@ -203,12 +203,16 @@ class Metrics:
         )
         asked = ", ".join(f"`{route}`" for route in sorted(_PROBES))
         self._probes = self._counter(
-            "ember_probes", f"What platforms and operators ask: {asked}.", "route", "status"
+            "ember_probes",
+            f"Requests of platforms and operators, which are counted nowhere else: {asked}.",
+            "route",
+            "status",
         )
-        endings = ", ".join(f"`{each}`: {each.meaning}" for each in Ending)
+        endings = "; ".join(f"`{each}`: {each.meaning}" for each in Ending)
         self._request_seconds = self._histogram(
             "ember_request_seconds",
-            f"From the request's head to the answer's head, by how it ended. {endings}.",
+            "From a request's head to its answer's head, by how it ended; probes are not in it."
+            f" {endings}.",
             "route",
             "ending",
         )
@@ -240,14 +244,14 @@ class Metrics:
         for lane in Lane:
             in_flight.labels(lane).set_function(partial(_in_flight, parts.queue, lane))
             waits.labels(lane).set_function(partial(_wait_s, parts.queue, lane))
-        meanings = ", ".join(f"`{each}`: {each.meaning}" for each in Rung)
+        meanings = "; ".join(f"`{each}`: {each.meaning}" for each in Rung)
         rungs = self._gauge("ember_rung", f"1 while the rung is taken. {meanings}.", "rung")
         for rung in Rung:
             rungs.labels(rung).set_function(partial(_on, parts, rung))
         self._on_rungs = self._counter(
             "ember_rung_requests", "Requests that were served on the rung.", "rung"
         )
-        events = ", ".join(f"`{each}`: {each.meaning}" for each in Event)
+        events = "; ".join(f"`{each}`: {each.meaning}" for each in Event)
         self._quota_events = self._counter(
             "ember_quota_events", f"What happened to tokens. {events}.", "event"
         )

@@ -12,6 +12,8 @@ from keepalive.cluster.target import annotations_of
 
 ROLLOUT = "ember.dev/rollout"
 """The annotation of a Service that a rollout keeps on it while it is under way."""
+UNPIN = "ember.dev/unpin"
+"""The annotation that a deployment keeps on a Service until it has unpinned it: it may go on."""
 
 
 def named(service: dict[str, Any]) -> tuple[str, ...]:

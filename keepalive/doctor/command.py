@@ -33,6 +33,11 @@ if TYPE_CHECKING:
 )
 @click.option("--context", help="The context of kubectl to use with --cluster.")
 @click.option("--kubectl", default="kubectl", show_default=True, help="Which kubectl to run.")
+@click.option(
+    "--manifests-only",
+    is_flag=True,
+    help="Only what is wrong with the manifests, not what the cluster has to allow.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Write JSON.")
 @click.pass_context
 def doctor(
@@ -43,6 +48,7 @@ def doctor(
     cluster: bool,
     context: str | None,
     kubectl: str,
+    manifests_only: bool,
     as_json: bool,
 ) -> None:
     """Say what Knative would refuse of the Services in manifests, or silently not understand.
@@ -68,6 +74,8 @@ def doctor(
     found = examine(objects, allowed, there)
     together = [one for place in places for one in _together(Path(place))]
     found = replace(found, findings=(*found.findings, *together))
+    if manifests_only:
+        found = replace(found, missing=())
     if as_json:
         click.echo(json.dumps({"well": found.well, **asdict(found)}, indent=2))
     else:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from keepalive.cluster.kubectl import ran
-from keepalive.cluster.pin import complaint, pinned
+from keepalive.cluster.pin import UNPIN, complaint, pinned
 from keepalive.cluster.target import annotations_of
 from keepalive.failure import Exit, Failure
 from keepalive.rollout import scale, traffic
@@ -51,10 +51,13 @@ class Preflight:
     Attributes:
         initial_scale: that the template has to have in place of its own; None for its own.
         told: in words, what is worth knowing.
+        unpins: whether the traffic is to be unpinned afterwards, which the Service has to remember:
+            the deployment may be cut off before it has done that.
     """
 
     initial_scale: str | None = None
     told: str | None = None
+    unpins: bool = False
 
 
 def look(asked: Asked) -> Preflight:
@@ -98,29 +101,33 @@ def decide(
         )
     wanted = applied or live
     told = _pin(asked, wanted)
+    unpins = asked.unpin and bool(pinned(wanted))
     before, after = traffic.template(live), traffic.template(wanted)
     kept = INITIAL_SCALE in before or INITIAL_SCALE not in after
     if kept and applied is not None and _meant(live) == _meant(applied):
-        if pinned(wanted) and asked.unpin:
+        if unpins and UNPIN not in annotations_of(live):
             _is_latest(live)
-        return Preflight(before.get(INITIAL_SCALE) if before != after else None, told)
+        return Preflight(before.get(INITIAL_SCALE) if before != after else None, told, unpins)
     if scale.starts_empty(after):
-        return Preflight(told=told)
+        return Preflight(None, told, unpins)
     count = scale.bounded(asked.replicas or scale.needed(revisions, after), after)
     if str(count) == after.get(INITIAL_SCALE):
-        return Preflight(told=told)
+        return Preflight(None, told, unpins)
     starts = f"The new revision starts with {count} replicas; REPLICAS=… says otherwise."
-    return Preflight(str(count), " ".join(filter(None, (told, starts))))
+    return Preflight(str(count), " ".join(filter(None, (told, starts))), unpins)
 
 
-def patch(service: str, initial_scale: str) -> str:
-    """An item for the `patches` of a kustomization: a template that starts with so many."""
-    changed = {
-        "apiVersion": "serving.knative.dev/v1",
-        "kind": "Service",
-        "metadata": {"name": service},
-        "spec": {"template": {"metadata": {"annotations": {INITIAL_SCALE: initial_scale}}}},
-    }
+def patch(service: str, found: Preflight) -> str | None:
+    """An item for the `patches` of a kustomization: what is to be otherwise; None for nothing."""
+    metadata: dict[str, Any] = {"name": service}
+    changed = {"apiVersion": "serving.knative.dev/v1", "kind": "Service", "metadata": metadata}
+    if found.unpins:
+        metadata["annotations"] = {UNPIN: "true"}
+    if found.initial_scale is not None:
+        annotations = {INITIAL_SCALE: found.initial_scale}
+        changed["spec"] = {"template": {"metadata": {"annotations": annotations}}}
+    elif not found.unpins:
+        return None
     target = {"group": "serving.knative.dev", "kind": "Service", "name": service}
     return f"- {json.dumps({'target': target, 'patch': json.dumps(changed)})}"
 

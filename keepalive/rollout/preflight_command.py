@@ -39,5 +39,5 @@ def preflight(
     found = look(asked)
     if found.told:
         click.echo(found.told, err=True)
-    if found.initial_scale is not None:
-        click.echo(patch(service, found.initial_scale))
+    if item := patch(service, found):
+        click.echo(item)

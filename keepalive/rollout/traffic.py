@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from keepalive.cluster.pin import ROLLOUT
+from keepalive.cluster.pin import ROLLOUT, UNPIN
 from keepalive.cluster.target import annotations_of
 from keepalive.failure import Exit, Failure
 from keepalive.rollout.scale import INITIAL_SCALE, MIN_SCALE, WHOLE
@@ -153,7 +153,7 @@ def _patch(
     ]
     mark = json.dumps(asdict(made)) if made else None
     return {
-        "metadata": {"annotations": {MARK: mark}},
+        "metadata": {"annotations": {MARK: mark, UNPIN: None}},
         "spec": {"traffic": parts + others},
     }
 

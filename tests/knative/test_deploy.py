@@ -241,6 +241,24 @@ class TestWhatServesNow:
         assert traffic(cluster) == {"ember-00002": 100}
         assert cluster.service()["spec"]["traffic"] == [{"latestRevision": True, "percent": 100}]
 
+    @pytest.mark.parametrize("words", [(), ("REPLICAS=2",)])
+    def test_cut_off_before_it_has_unpinned_it_goes_on_when_it_is_run_again(
+        self, cluster, tmp_path, words
+    ):
+        cluster.patch("services", "ember", PINNED)
+        cut = tmp_path / "kubectl"
+        cut.write_text(f'#!/bin/sh\ntest "$1" != patch || exit 1\nexec {kubectl()} "$@"\n')
+        cut.chmod(0o755)
+        words = (f"IMAGE={DIGEST}", "UNPIN=1", *words)
+        assert make("deploy", *words, f"KUBECTL={cut}").returncode == 2
+        assert traffic(cluster) == {"ember-00001": 100}
+        assert make("deploy", f"IMAGE={DIGEST}").returncode == 2, "only when it is told to"
+        done = make("deploy", *words)
+        assert done.returncode == 0, done.stderr
+        assert traffic(cluster) == {"ember-00002": 100}
+        assert len(cluster.revisions) == 2
+        assert "ember.dev/unpin" not in cluster.service()["metadata"]["annotations"]
+
     def test_what_has_no_traffic_gets_none_without_being_proven(self, cluster):
         cluster.patch("services", "ember", PINNED)
         make("deploy", f"IMAGE={DIGEST}", "CARRY=")

@@ -173,16 +173,16 @@ class TestDoctor:
 class TestRender:
     @pytest.fixture
     def make(self, tmp_path):
-        """Runs `make render` for an overlay of some components."""
+        """Runs `make render`, or another target, for an overlay of some components."""
 
-        def run(*names, **variables):
+        def run(*names, target="render", **variables):
             for part in ("Makefile", "image/bases.env"):
                 (tmp_path / part).parent.mkdir(exist_ok=True)
                 shutil.copy(ROOT / part, tmp_path / part)
             (mine := tmp_path / "knative" / "overlays" / "mine").mkdir(parents=True)
             overlay.kustomization(mine, names)
             given = {"KUBECTL": kubectl(), "BIN": Path(sys.executable).parent, **variables}
-            words = ["make", "--silent", "render", "OVERLAY=mine"]
+            words = ["make", "--silent", target, "OVERLAY=mine"]
             words += [f"{name}={value}" for name, value in given.items()]
             return subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
 
@@ -192,6 +192,23 @@ class TestRender:
         done = make("min-scale", "single-gpu")
         assert (done.returncode, done.stdout) == (2, "")
         assert "a second replica would wait for a second GPU" in done.stderr
+
+    def test_nor_is_it_deployed_and_nothing_is_asked_of_the_cluster(self, make, tmp_path):
+        log = tmp_path / "asked"
+        spy = tmp_path / "kubectl"
+        spy.write_text(f'#!/bin/sh\necho "$1" >> {log}\nexec {kubectl()} "$@"\n')
+        spy.chmod(0o755)
+        given = {"CARRY": "", "PING": "", "KUBECTL": spy}
+        done = make("min-scale", "single-gpu", target="deploy", **given)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert "a second replica would wait for a second GPU" in done.stderr
+        assert set(log.read_text().split()) == {"kustomize"}
+
+    def test_an_overlay_of_ones_own_needs_no_list_of_what_the_cluster_allows(self, make):
+        """The base's init container needs a flag, of which only the cluster can know."""
+        done = make("pdb")
+        assert done.returncode == 0, done.stderr
+        assert list(yaml.safe_load_all(done.stdout))
 
     def test_it_says_which_has_to_come_first(self, make):
         done = make("keys", "keepalive")

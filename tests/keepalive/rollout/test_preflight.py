@@ -75,11 +75,16 @@ class TestReplicas:
     def test_it_is_a_patch_for_a_kustomization(self):
         import yaml
 
-        (item,) = yaml.safe_load(patch("ember", "4"))
+        (item,) = yaml.safe_load(patch("ember", Preflight("4")))
         changed = json.loads(item["patch"])
         annotations = changed["spec"]["template"]["metadata"]["annotations"]
         assert annotations == {"autoscaling.knative.dev/initial-scale": "4"}
         assert item["target"]["name"] == "ember"
+        (item,) = yaml.safe_load(patch("ember", Preflight(unpins=True)))
+        changed = json.loads(item["patch"])
+        assert changed["metadata"]["annotations"] == {"ember.dev/unpin": "true"}
+        assert "spec" not in changed
+        assert patch("ember", Preflight(None, "said")) is None
 
 
 class TestPins:
