@@ -43,14 +43,17 @@ async def end(*tasks: asyncio.Task[Any]) -> None:
     """Cancel tasks until they have ended, whatever comes of them.
 
     A cancel can get lost in a library, when it comes just as what is waited for is there. Nothing
-    that is used here is known to do that, so it is worth a line of the log.
+    that is used here is known to do that, so it is worth a line of the log; the other reason is
+    that somebody who is to be told of the end does not answer.
     """
     for tries in itertools.count():
         if not (pending := {task for task in tasks if not task.done()}):
             break
         for task in pending:
             if tries:
-                log.warning("a cancel got lost", extra={"task": _name(task)})
+                log.warning(
+                    "a task has not ended and is cancelled again", extra={"task": _name(task)}
+                )
             task.cancel()
         await asyncio.wait(pending, timeout=_AGAIN_S)
     await asyncio.gather(*tasks, return_exceptions=True)
