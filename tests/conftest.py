@@ -11,6 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadScopeScheduling
 
 import warmup.gpu
@@ -34,6 +35,12 @@ for _name in [name for name in os.environ if name.startswith("EMBER_") or name =
 # What is started in the background, or by nohup, ignores these, and so would all that tests start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+# How long an example takes says nothing on a machine that others use as well.
+settings.register_profile(
+    "ember", parent=settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("ember")
 
 # Nor may they leave anything in the home of whoever runs them.
 _STORE = TemporaryDirectory(prefix="ember-store-")
