@@ -40,6 +40,8 @@ LANE = "Ember-Lane"
 TIMEOUT = "Request-Timeout"
 
 _FETCHING = 1024, 16
+_TICK_S = 0.002
+"""Timers of event loops count in milliseconds, so that one may come a little early."""
 _LOOKING = (Rung.QUICK_SEARCH,)
 _SECONDS = re.compile(r"[0-9]{1,6}(\.[0-9]{1,6})?")
 
@@ -200,7 +202,7 @@ class Visit:
         except TimeoutError:
             raise self._late() from None
         # What waits goes by the same deadline, and may see it pass first.
-        if isinstance(error, Abandoned) and time.monotonic() >= self.turn.deadline:
+        if isinstance(error, Abandoned) and time.monotonic() + _TICK_S >= self.turn.deadline:
             raise self._late() from None
 
     def _late(self) -> Problem:
