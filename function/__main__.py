@@ -6,7 +6,7 @@ import sys
 
 if __name__ == "__main__":
     if sys.argv[1:] in ([], ["serve"]):
-        from function.startup import run
+        from function.process.start import run
 
         sys.exit(run())
     from function.command import main

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from warmup.variables import SettingsError
+from warmup.settings.variables import SettingsError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

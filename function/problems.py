@@ -12,7 +12,7 @@ from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class ProblemType:
     """One kind of problem.
 
     Attributes:
@@ -26,139 +26,151 @@ class Kind:
     hint: str
 
 
-KINDS: dict[str, Kind] = {
-    "bad_request": Kind(
+KINDS: dict[str, ProblemType] = {
+    "bad_request": ProblemType(
         400, "The request cannot be read", "Check the request against /openapi.json."
     ),
-    "unauthenticated": Kind(
+    "unauthenticated": ProblemType(
         401,
         "The request does not say who sends it",
         "Send `Authorization: Bearer` and your key or token.",
     ),
-    "forbidden": Kind(
+    "forbidden": ProblemType(
         403, "The caller may not do this", "Ask whoever runs this service for another tier."
     ),
-    "bad_event": Kind(
+    "bad_event": ProblemType(
         400,
         "The event cannot be read",
         "Send a CloudEvent 1.0 (binary, structured or batched) or a push of Pub/Sub.",
     ),
-    "not_found": Kind(
+    "not_found": ProblemType(
         404, "There is nothing at this address", "See /openapi.json for the addresses."
     ),
-    "method_not_allowed": Kind(
+    "method_not_allowed": ProblemType(
         405, "This address does not take this method", "Use one named in Allow."
     ),
-    "not_acceptable": Kind(
+    "not_acceptable": ProblemType(
         406, "The answer cannot be had in an accepted media type", "Accept one that is available."
     ),
-    "job_conflict": Kind(
+    "job_conflict": ProblemType(
         409, "There is another job with this id", "Use another id for another request."
     ),
-    "body_timeout": Kind(
+    "body_timeout": ProblemType(
         408, "The request body took too long to arrive", "Send smaller files, or send them faster."
     ),
-    "body_too_large": Kind(413, "The request body is too large", "Send smaller files."),
-    "object_too_large": Kind(413, "What is behind a URI is too large", "Use a smaller file."),
-    "too_many_pixels": Kind(413, "The image has too many pixels", "Scale the image down."),
-    "unsupported_media_type": Kind(
+    "body_too_large": ProblemType(413, "The request body is too large", "Send smaller files."),
+    "object_too_large": ProblemType(
+        413, "What is behind a URI is too large", "Use a smaller file."
+    ),
+    "too_many_pixels": ProblemType(413, "The image has too many pixels", "Scale the image down."),
+    "unsupported_media_type": ProblemType(
         415,
         "This kind of content is not supported",
         "Send JPEG, PNG, WebP, AVIF, GIF, TIFF or BMP.",
     ),
-    "url_too_long": Kind(414, "The address is too long", "Put fields into the body."),
-    "range_not_satisfiable": Kind(
+    "url_too_long": ProblemType(414, "The address is too long", "Put fields into the body."),
+    "range_not_satisfiable": ProblemType(
         416, "The file has none of these bytes", "Ask for bytes that Content-Range says there are."
     ),
-    "head_too_large": Kind(
+    "head_too_large": ProblemType(
         431, "The head of the request is too large", "Send fewer or shorter headers."
     ),
-    "too_often": Kind(
+    "too_often": ProblemType(
         429, "This was asked for a moment ago", "Try again after Retry-After seconds."
     ),
-    "clip_too_long": Kind(413, "The clip is too long", "Send a shorter clip, or parts of it."),
-    "bad_image": Kind(422, "The image cannot be decoded", "Check the file; it may be cut short."),
-    "bad_clip": Kind(422, "The clip cannot be decoded", "Check the file; it may be cut short."),
-    "needs_job": Kind(
+    "clip_too_long": ProblemType(
+        413, "The clip is too long", "Send a shorter clip, or parts of it."
+    ),
+    "bad_image": ProblemType(
+        422, "The image cannot be decoded", "Check the file; it may be cut short."
+    ),
+    "bad_clip": ProblemType(
+        422, "The clip cannot be decoded", "Check the file; it may be cut short."
+    ),
+    "needs_job": ProblemType(
         422,
         "This takes longer than an answer can",
         "Make a job of it: send the same request with `Prefer: respond-async`.",
     ),
-    "unknown_field": Kind(
+    "unknown_field": ProblemType(
         422, "The request has a field that does not exist", "Check its spelling."
     ),
-    "missing_field": Kind(422, "The request lacks a field", "Add the field."),
-    "bad_value": Kind(422, "A field has a value that is not possible", "See /openapi.json."),
-    "unsupported_uri": Kind(
+    "missing_field": ProblemType(422, "The request lacks a field", "Add the field."),
+    "bad_value": ProblemType(422, "A field has a value that is not possible", "See /openapi.json."),
+    "unsupported_uri": ProblemType(
         422, "This kind of URI is not supported", "Send the file itself, or a data: URI."
     ),
-    "object_not_found": Kind(
+    "object_not_found": ProblemType(
         422, "There is nothing at a URI", "Check the URI; what it led to may have been deleted."
     ),
-    "object_forbidden": Kind(
+    "object_forbidden": ProblemType(
         422,
         "A URI may not be used",
         "Use a public https:// address, or one that Ember has been given access to.",
     ),
-    "no_source": Kind(
+    "no_source": ProblemType(
         422, "It is not known whose face is wanted", "Name a source of events.toml in the metadata."
     ),
-    "output_taken": Kind(
+    "output_taken": ProblemType(
         422,
         "Something else is where the output belongs",
         "Change `output` in events.toml so that each upload has a name of its own.",
     ),
-    "no_face": Kind(
+    "no_face": ProblemType(
         422, "No face was found", "Use a photo in which the face is visible and upright."
     ),
-    "too_many_faces": Kind(
+    "too_many_faces": ProblemType(
         422,
         "The photo shows more faces than its price covers",
         "Send a part of the photo, or a larger one, whose price covers more.",
     ),
-    "no_such_face": Kind(
+    "no_such_face": ProblemType(
         422, "There is no face with that index", "Use an index of the listed faces."
     ),
-    "no_match": Kind(422, "No face looks like the reference", "Use another reference photo."),
-    "quota_exhausted": Kind(
+    "no_match": ProblemType(
+        422, "No face looks like the reference", "Use another reference photo."
+    ),
+    "quota_exhausted": ProblemType(
         429,
         "There are not enough tokens left",
         "Try again after Retry-After seconds, or send smaller photos.",
     ),
-    "too_many": Kind(
+    "too_many": ProblemType(
         429,
         "The caller has too much at hand at once",
         "Let some of it end, or end it, and try again.",
     ),
-    "internal": Kind(
+    "internal": ProblemType(
         500, "Something went wrong inside", "Try again; report the request id if it stays."
     ),
-    "auth_unavailable": Kind(
+    "auth_unavailable": ProblemType(
         503, "Callers cannot be checked at the moment", "Try again after Retry-After seconds."
     ),
-    "quota_unavailable": Kind(
+    "quota_unavailable": ProblemType(
         503, "Tokens cannot be counted at the moment", "Try again after Retry-After seconds."
     ),
-    "storage_unavailable": Kind(
+    "storage_unavailable": ProblemType(
         503, "What is behind a URI cannot be reached", "Try again after Retry-After seconds."
     ),
-    "event_in_work": Kind(
+    "event_in_work": ProblemType(
         503, "The event is being worked on", "Deliver it again after Retry-After seconds."
     ),
-    "events_unavailable": Kind(
+    "events_unavailable": ProblemType(
         503, "Events cannot be taken in at the moment", "Try again after Retry-After seconds."
     ),
-    "jobs_unavailable": Kind(
+    "jobs_unavailable": ProblemType(
         503, "Jobs cannot be reached at the moment", "Try again after Retry-After seconds."
     ),
-    "sink_unavailable": Kind(
+    "sink_unavailable": ProblemType(
         503, "The result event cannot be sent", "See that what K_SINK names can be reached."
     ),
-    "not_ready": Kind(503, "The replica is not ready yet", "Try again after Retry-After seconds."),
-    "deadline_exceeded": Kind(
+    "not_ready": ProblemType(
+        503, "The replica is not ready yet", "Try again after Retry-After seconds."
+    ),
+    "deadline_exceeded": ProblemType(
         504, "The request took too long", "Allow more time, or send smaller photos."
     ),
-    "overloaded": Kind(
+    "overloaded": ProblemType(
         503, "The replica has too much to do", "Try again after Retry-After seconds."
     ),
 }

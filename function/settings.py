@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from warmup import variables
-from warmup.settings import WarmupSettings
-from warmup.variables import (
+from warmup.settings import variables
+from warmup.settings.settings import WarmupSettings
+from warmup.settings.variables import (
     amount,
     choice,
     extensions,
@@ -33,7 +33,7 @@ from warmup.variables import (
     whole,
     words,
 )
-from warmup.variables import redis_url as redis_address
+from warmup.settings.variables import redis_url as redis_address
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -14,12 +14,12 @@ import pytest
 from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadScopeScheduling
 
-import warmup.gpu
+import warmup.plans.nvml
 from tests.running import Server, running, unused_port
-from tests.warmup.nvml import Card, Nvml
+from tests.warmup.plans.nvml import Card, Nvml
 from warmup.failures import UnavailableError
-from warmup.gpu import Gpu, first
-from warmup.tensorrt import RTX, Library, library
+from warmup.plans.nvml import Gpu, first
+from warmup.plans.tensorrt import RTX, Library, library
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -85,7 +85,7 @@ def needs() -> Callable[[str], str]:
 
 @pytest.fixture
 def cards(monkeypatch) -> Iterator[Callable[..., Nvml]]:
-    """Puts GPUs into this machine, as far as NVML tells of them; see `tests.warmup.nvml`."""
+    """Puts GPUs into this machine, as far as NVML tells of them; see `tests.warmup.plans.nvml`."""
 
     def cards(*found: Card, visible: str | None = None, **more: Any) -> Nvml:
         nvml = Nvml(*found, **more)
@@ -101,8 +101,8 @@ def cards(monkeypatch) -> Iterator[Callable[..., Nvml]]:
 
 
 def _forget_gpus() -> None:
-    warmup.gpu._nvml.cache_clear()
-    warmup.gpu._handle.cache_clear()
+    warmup.plans.nvml._nvml.cache_clear()
+    warmup.plans.nvml._handle.cache_clear()
 
 
 @pytest.fixture

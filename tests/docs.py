@@ -12,15 +12,15 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from function import assemble
 from function.admission import setup
-from function.caution import Caution
-from function.metrics import Metrics
 from function.problems import KINDS
+from function.process import assemble
+from function.quality_warning import QualityWarning
 from function.settings import Settings, load
+from function.telemetry.metrics import Metrics
 from keepalive.doctor.pairs import BEFORE, NEEDS, REFUSED
 from warmup.replica import Replica
-from warmup.variables import variables
+from warmup.settings.variables import variables
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -54,7 +54,9 @@ def problems() -> str:
 
 def cautions() -> str:
     """Every warning code."""
-    return table(("Code", "What it means"), ((f"`{code}`", code.meaning) for code in Caution))
+    return table(
+        ("Code", "What it means"), ((f"`{code}`", code.meaning) for code in QualityWarning)
+    )
 
 
 def metrics() -> str:

@@ -12,13 +12,15 @@ from tempfile import gettempdir
 
 import cv2
 
-from function import assemble, golden, settings
+from function import settings
 from function.images.decode import decode
-from function.orders import SwapOrder, Upload
-from function.service import Service
-from function.trace import Trace
-from warmup import manifest
-from warmup.golden import read
+from function.process import assemble
+from function.requests import SwapRequest, Upload
+from function.service import golden
+from function.service.service import Service
+from function.telemetry.timings import Timings
+from warmup.models import manifest
+from warmup.models.golden import read
 
 SIDE = 96
 
@@ -30,7 +32,7 @@ async def main() -> None:
     await service.load()
     source = Upload(expected.source.read_bytes(), "source")
     target = Upload(expected.target.read_bytes(), "target")
-    result = await service.swap(SwapOrder((source,), target), Trace())
+    result = await service.swap(SwapRequest((source,), target), Timings())
     whole = Path(gettempdir()) / "golden.jpg"
     whole.write_bytes(result.image)
     pixels = golden.shrunk(decode(result.image).pixels, (SIDE, SIDE))

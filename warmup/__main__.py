@@ -7,7 +7,7 @@ import click
 
 from warmup.cli import commands
 from warmup.failures import WarmupError
-from warmup.variables import SettingsError
+from warmup.settings.variables import SettingsError
 
 
 def main() -> NoReturn:

@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from warmup import manifest
 from warmup.failures import DamagedError, ManifestError, StoppedError, WarmupError
-from warmup.settings import load
+from warmup.models import manifest
+from warmup.settings.settings import load
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from warmup.manifest import Model
-    from warmup.progress import Progress
-    from warmup.settings import WarmupSettings
+    from warmup.models.manifest import Model
+    from warmup.models.progress import FetchProgress
+    from warmup.settings.settings import WarmupSettings
 
 _FILE = click.argument("file", required=False, type=click.Path(path_type=Path))
 
@@ -55,11 +55,11 @@ def prefetch(embedded: Path | None, *, every: float | None) -> None:
 def bring(
     models: Sequence[Model],
     settings: WarmupSettings,
-    report: Callable[[Progress], None],
+    report: Callable[[FetchProgress], None],
     stop: threading.Event,
 ) -> None:
     """Bring models into the store, and say how long it took."""
-    from warmup.prefetch import prefetch as bring_all
+    from warmup.models.prefetch import prefetch as bring_all
 
     began = time.perf_counter()
     with bring_all(models, settings, report=report, stop=stop) as ready:
@@ -69,7 +69,7 @@ def bring(
 
 
 def repeated(
-    work: Callable[[Callable[[Progress], None], threading.Event], None], every: float | None
+    work: Callable[[Callable[[FetchProgress], None], threading.Event], None], every: float | None
 ) -> None:
     """Do something that is reported and can be stopped, once or again and again.
 
@@ -117,8 +117,8 @@ def check(embedded: Path | None, file: Path | None) -> None:
 @click.pass_obj
 def ls(embedded: Path | None, file: Path | None) -> None:
     """List the files of the manifest, and whatever else is in the store."""
-    from warmup.plans import Plans
-    from warmup.prefetch import open_shared, open_store
+    from warmup.models.prefetch import open_shared, open_store
+    from warmup.plans.stored import Plans
 
     settings = load(os.environ)
     store, shared = open_store(settings), open_shared(settings)
@@ -146,7 +146,7 @@ def ls(embedded: Path | None, file: Path | None) -> None:
 @click.pass_obj
 def verify(embedded: Path | None, file: Path | None) -> None:
     """Hash every file that `ember prefetch` brings, whatever was found before."""
-    from warmup.prefetch import open_shared, open_store
+    from warmup.models.prefetch import open_shared, open_store
 
     settings = load(os.environ)
     store, shared = open_store(settings), open_shared(settings)
@@ -180,8 +180,8 @@ def gc(embedded: Path | None, file: Path | None, *, dry_run: bool) -> None:
 
     The plans of what it names stay.
     """
-    from warmup.plans import Plans
-    from warmup.prefetch import open_store
+    from warmup.models.prefetch import open_store
+    from warmup.plans.stored import Plans
 
     settings = load(os.environ)
     store = open_store(settings)
@@ -228,14 +228,14 @@ def stopping() -> Iterator[threading.Event]:
 
 
 @contextmanager
-def reporting() -> Iterator[Callable[[Progress], None]]:
+def reporting() -> Iterator[Callable[[FetchProgress], None]]:
     """Bars on a terminal, else lines of JSON."""
     if not sys.stderr.isatty():
-        from warmup.lines import Lines
+        from warmup.models.lines import Lines
 
         yield Lines(click.echo)
         return
-    from warmup.bars import bars
+    from warmup.models.bars import bars
 
     with bars() as report:
         yield report

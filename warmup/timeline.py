@@ -18,7 +18,7 @@ _STARTTIME = 19  # of the fields of /proc/self/stat behind the name, from 0; see
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class TimelineSpan:
     """One piece of the start: its name, and seconds since the process started."""
 
     name: str
@@ -35,7 +35,7 @@ class Timeline:
 
     def __init__(self, began: float | None = None) -> None:
         self._began = process_start() if began is None else began
-        self._spans: list[Span] = []
+        self._spans: list[TimelineSpan] = []
         self._lock = threading.Lock()
         self._finished = False
 
@@ -56,7 +56,7 @@ class Timeline:
         """Add a span that was measured elsewhere, in seconds since the process started."""
         with self._lock:
             if not self._finished:
-                self._spans.append(Span(name, start, end))
+                self._spans.append(TimelineSpan(name, start, end))
 
     def pod(self, created: datetime | None, scheduled: datetime | None) -> None:
         """Add what the platform did before the process started, as spans before 0.
@@ -84,7 +84,7 @@ class Timeline:
         return self._finished
 
     @property
-    def spans(self) -> tuple[Span, ...]:
+    def spans(self) -> tuple[TimelineSpan, ...]:
         """What is known so far, by start."""
         with self._lock:
             return tuple(sorted(self._spans, key=lambda span: (span.start, -span.end)))

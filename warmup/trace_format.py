@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from warmup.timeline import Span
+    from warmup.timeline import TimelineSpan
 
 
-def trace_events(spans: Sequence[Span], process: int) -> dict[str, Any]:
+def trace_events(spans: Sequence[TimelineSpan], process: int) -> dict[str, Any]:
     """The document; times are microseconds since the process started.
 
     Args:
@@ -35,7 +35,7 @@ def trace_events(spans: Sequence[Span], process: int) -> dict[str, Any]:
     return {"traceEvents": events, "displayTimeUnit": "ms"}
 
 
-def lanes(spans: Sequence[Span]) -> list[int]:
+def lanes(spans: Sequence[TimelineSpan]) -> list[int]:
     """A lane, from 0, for each span, so that any two in one lane are apart or one inside the other.
 
     Viewers draw the spans of one thread that way. Ours come from any thread, and which one it was

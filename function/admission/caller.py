@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from function.problems import Problem
-from function.turn import Lane
+from function.request_context import Lane
 
 if TYPE_CHECKING:
     from function.admission.policy import Policy, Tier

@@ -125,7 +125,7 @@ def fetcher(url: str) -> Callable[[], Awaitable[bytes]]:
     async def fetch() -> bytes:
         import aiohttp
 
-        from warmup.fetch.urls import exact
+        from warmup.objects.urls import exact
 
         timeout = aiohttp.ClientTimeout(total=_TIMEOUT_S)
         async with (

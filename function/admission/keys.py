@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from function.admission.caller import SUBJECT, Caller, RejectedError
-from function.turn import Lane
-from warmup.variables import SettingsError
+from function.request_context import Lane
+from warmup.settings.variables import SettingsError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,17 +33,17 @@ _LOOK_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class KeyEntry:
     """One line of the file."""
 
     digest: str
     caller: Caller
 
 
-_NOBODY = Entry("0" * 64, Caller("nobody"))
+_NOBODY = KeyEntry("0" * 64, Caller("nobody"))
 
 
-class Keys:
+class ApiKeys:
     """The keys of a file.
 
     Args:
@@ -102,7 +102,7 @@ def new(subject: str, tier: str, lane: Lane | None = None) -> tuple[str, str]:
     return key, " ".join(filter(None, (number, _digest(key), subject, tier, lane)))
 
 
-def read(path: Path) -> dict[str, Entry]:
+def read(path: Path) -> dict[str, KeyEntry]:
     """The entries of a file, by the keys' ids.
 
     Raises:
@@ -113,7 +113,7 @@ def read(path: Path) -> dict[str, Entry]:
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "it is not UTF-8"
         raise SettingsError([f"The keys in {path} cannot be read: {reason}."]) from None
-    entries: dict[str, Entry] = {}
+    entries: dict[str, KeyEntry] = {}
     problems = []
     for number, line in enumerate(lines, 1):
         words = line.partition("#")[0].split()
@@ -127,7 +127,7 @@ def read(path: Path) -> dict[str, Entry]:
             problems.append(f"{path}, line {number}, has the id of an earlier line.")
         else:
             identity, digest, *caller = words
-            entries[identity] = Entry(digest, Caller(*caller))
+            entries[identity] = KeyEntry(digest, Caller(*caller))
     if problems:
         raise SettingsError(problems)
     return entries

@@ -48,7 +48,7 @@ class Owed:
         return self.granted + (self.allowed if now < self.ends else 0)
 
 
-class Offline:
+class OfflineAccounts:
     """Decides about tokens without their store.
 
     Args:

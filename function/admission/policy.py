@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from function.admission.account import Allowance
-from function.turn import Lane
-from warmup.variables import SettingsError
+from function.request_context import Lane
+from warmup.settings.variables import SettingsError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,7 +30,7 @@ class Size:
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class PricedJob:
     """What the price of a job depends on.
 
     Attributes:
@@ -67,7 +67,7 @@ class Prices:
     size_each: int = _MOST
     faces: int | None = None
 
-    def of(self, job: Job, batch: int = 1) -> int:
+    def of(self, job: PricedJob, batch: int = 1) -> int:
         """The price of one job.
 
         Args:

@@ -14,20 +14,20 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
-from function import lease
+from function import tasks
 from function.admission.account import CURRENT, Receipt
+from function.admission.accounts import AT_ONCE, StoreFullError
 from function.admission.breaker import Breaker
-from function.admission.offline import Offline
-from function.admission.store import AT_ONCE, FullError
-from function.meaning import Meaning
+from function.admission.offline import OfflineAccounts
+from function.documented_enum import DocumentedEnum
 from function.problems import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from function.admission.account import Account, Allowance, Debit
+    from function.admission.accounts import AccountStore, Balance, Granted
     from function.admission.offline import Owed
-    from function.admission.store import Balance, Granted, Store
 
 log = logging.getLogger("ember.quota")
 audit = logging.getLogger("ember.audit")
@@ -38,7 +38,7 @@ _SETTLE_S = 1.0
 """How often it is tried to settle what was used while the store was away."""
 
 
-class Event(Meaning):
+class QuotaEvent(DocumentedEnum):
     """What happens to tokens."""
 
     TAKEN = "taken", "before work"
@@ -89,16 +89,18 @@ class Quota:
         breaker: says when it is not worth asking.
     """
 
-    def __init__(self, store: Store, *, fail_open: bool, breaker: Breaker | None = None) -> None:
+    def __init__(
+        self, store: AccountStore, *, fail_open: bool, breaker: Breaker | None = None
+    ) -> None:
         self._store = store
         self._fail_open = fail_open
         self._breaker = breaker or Breaker()
         self._free = asyncio.Semaphore(AT_ONCE)
-        self._offline = Offline()
+        self._offline = OfflineAccounts()
         self._settling: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._full = False
-        self.listeners: list[Callable[[Event, int], None]] = []
+        self.listeners: list[Callable[[QuotaEvent, int], None]] = []
 
     @property
     def down(self) -> bool:
@@ -116,16 +118,16 @@ class Quota:
         try:
             debit, now = await self._asked(subject, allowance, tokens)
         except _AwayError as away:
-            self._tell(Event.UNDECIDED, tokens)
+            self._tell(QuotaEvent.UNDECIDED, tokens)
             if away.full or not self._fail_open:
                 raise unavailable() from None
             debit, now = self._offline.take(subject, allowance, tokens)
             if not debit.receipt:
-                self._tell(Event.REFUSED, tokens)
+                self._tell(QuotaEvent.REFUSED, tokens)
             elif self._settling is None:
                 self._settling = asyncio.create_task(self._settle_later())
             return debit, Standing(debit.account, allowance, now, certain=False)
-        self._tell(Event.TAKEN if debit.receipt else Event.REFUSED, tokens)
+        self._tell(QuotaEvent.TAKEN if debit.receipt else QuotaEvent.REFUSED, tokens)
         return debit, Standing(debit.account, allowance, now)
 
     def refund(self, subject: str, receipt: Receipt) -> None:
@@ -147,7 +149,7 @@ class Quota:
         except _AwayError:
             raise unavailable() from None
         if granted.before is None:
-            self._tell(Event.GRANTED, tokens)
+            self._tell(QuotaEvent.GRANTED, tokens)
         return granted
 
     async def look(self, subject: str) -> Balance:
@@ -175,7 +177,7 @@ class Quota:
     async def close(self) -> None:
         """Settle what is open, wait for refunds under way, and close the store."""
         if self._settling:
-            await lease.end(self._settling)
+            await tasks.end(self._settling)
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self.settle()
         if debtors := self._offline.debtors:
@@ -205,7 +207,9 @@ class Quota:
 
     async def _settle(self, subject: str) -> None:
         for owed in self._offline.owed(subject):
-            self._tell(Event.SETTLED, await self._ask(partial(self._settlement, subject, owed)))
+            self._tell(
+                QuotaEvent.SETTLED, await self._ask(partial(self._settlement, subject, owed))
+            )
             self._offline.settled(subject, owed)
 
     async def _settlement(self, subject: str, owed: Owed) -> int:
@@ -236,7 +240,7 @@ class Quota:
             try:
                 answer = await question()
             except Exception as error:
-                self._full = isinstance(error, FullError)
+                self._full = isinstance(error, StoreFullError)
                 was_down = self.down
                 self._breaker.failed(attempt)
                 if self.down and not was_down:
@@ -252,7 +256,7 @@ class Quota:
     async def _undo(self, subject: str, asked: asyncio.Future[tuple[Debit, int]]) -> None:
         with contextlib.suppress(_AwayError):
             if receipt := (await asked)[0].receipt:
-                self._tell(Event.TAKEN, receipt.tokens)
+                self._tell(QuotaEvent.TAKEN, receipt.tokens)
                 await self._refund(subject, receipt)
 
     async def _refund(self, subject: str, receipt: Receipt) -> None:
@@ -260,16 +264,16 @@ class Quota:
             await self._settle(subject)
             await self._ask(lambda: self._store.give_back(subject, receipt))
         except _AwayError:
-            self._tell(Event.LOST, receipt.tokens)
+            self._tell(QuotaEvent.LOST, receipt.tokens)
         else:
-            self._tell(Event.REFUNDED, receipt.tokens)
+            self._tell(QuotaEvent.REFUNDED, receipt.tokens)
 
     def _later(self, work: Awaitable[None]) -> None:
         task = asyncio.ensure_future(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    def _tell(self, event: Event, tokens: int) -> None:
+    def _tell(self, event: QuotaEvent, tokens: int) -> None:
         for listener in self.listeners:
             listener(event, tokens)
 

@@ -6,28 +6,28 @@ import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from function import lease
+from function import tasks
 from function.admission import policy as policies
-from function.admission.ladder import Ladder, Rung
-from function.admission.queue import Queue
+from function.admission.accounts import InMemoryAccounts
+from function.admission.byte_budget import ByteBudget
+from function.admission.degradation import Degradation, DegradationPolicy
+from function.admission.load import LoadEstimator
 from function.admission.quota import Quota
-from function.admission.room import Room
-from function.admission.store import Memory
 from function.extras import needing, needing_redis
-from function.turn import Lane
-from warmup.variables import SettingsError
+from function.request_context import Lane
+from warmup.settings.variables import SettingsError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
+    from function.admission.accounts import AccountStore
     from function.admission.caller import Authority
     from function.admission.policy import Policy
-    from function.admission.store import Store
     from function.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class AdmissionParts:
     """The parts of admission.
 
     Attributes:
@@ -42,11 +42,11 @@ class Parts:
     policy: Policy
     authority: Authority | None
     quota: Quota
-    queue: Queue
-    room: Room
-    ladder: Ladder
+    queue: LoadEstimator
+    room: ByteBudget
+    ladder: DegradationPolicy
 
-    def look(self) -> tuple[Rung, ...]:
+    def look(self) -> tuple[Degradation, ...]:
         """What is done less well, as long as the queue is now."""
         if not self.ladder.rungs:
             return ()
@@ -57,14 +57,14 @@ class Parts:
         work = [part.prepare() for part in (self.authority, self.quota) if part]
         preparing = [asyncio.create_task(each) for each in work]
         yield
-        await lease.end(*preparing)
+        await tasks.end(*preparing)
         await self.quota.close()
 
 
 _JWT = ("jwt_issuer", "jwt_audience", "jwt_jwks_url")
 
 
-def parts(settings: Settings, places: Callable[[], int]) -> Parts:
+def parts(settings: Settings, places: Callable[[], int]) -> AdmissionParts:
     """All of them.
 
     Args:
@@ -74,13 +74,15 @@ def parts(settings: Settings, places: Callable[[], int]) -> Parts:
     Raises:
         SettingsError: something for them is missing or makes no sense.
     """
-    return Parts(
+    return AdmissionParts(
         policy=policy(settings),
         authority=authority(settings),
         quota=Quota(_store(settings), fail_open=settings.quota_fail == "open"),
-        queue=Queue(places, settings.queue_limit),
-        room=Room(settings.max_bodies_bytes, settings.max_body_bytes),
-        ladder=Ladder(tuple(Rung(each) for each in settings.degrade), settings.degrade_wait_s),
+        queue=LoadEstimator(places, settings.queue_limit),
+        room=ByteBudget(settings.max_bodies_bytes, settings.max_body_bytes),
+        ladder=DegradationPolicy(
+            tuple(Degradation(each) for each in settings.degrade), settings.degrade_wait_s
+        ),
     )
 
 
@@ -102,21 +104,21 @@ def authority(settings: Settings) -> Authority | None:
     if settings.auth == "keys":
         if settings.keys is None:
             raise SettingsError(["EMBER_AUTH is keys, which needs EMBER_KEYS; see `ember keys`."])
-        from function.admission.keys import Keys
+        from function.admission.keys import ApiKeys
 
-        return Keys(settings.keys)
+        return ApiKeys(settings.keys)
     if settings.auth == "jwt":
         return _tokens(settings)
     return None
 
 
-def _store(settings: Settings) -> Store:
+def _store(settings: Settings) -> AccountStore:
     if settings.redis_url is None:
-        return Memory()
+        return InMemoryAccounts()
     with needing_redis():
-        from function.admission.shared import Shared
+        from function.admission.redis_accounts import RedisAccounts
 
-        return Shared(settings.redis_url, settings.redis_timeout_s)
+        return RedisAccounts(settings.redis_url, settings.redis_timeout_s)
 
 
 def _tokens(settings: Settings) -> Authority:

@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
     from pathlib import Path
 
-    from function.orders import SwapOrder
-    from function.service import Service
+    from function.requests import SwapRequest
+    from function.service.service import Service
     from function.settings import Settings
 
 
 async def swap_folder(
     settings: Settings,
-    order: SwapOrder,
+    wanted: SwapRequest,
     folder: Path,
     out: Path | None,
     *,
@@ -41,7 +41,7 @@ async def swap_folder(
 
     Args:
         settings: for the service.
-        order: what to do with each photo.
+        wanted: what to do with each photo.
         folder: the targets.
         out: where the results go; made when it does not exist; None to write no photos.
         protected: files besides the targets that must not be written over.
@@ -64,7 +64,7 @@ async def swap_folder(
         with progress:
             bar = progress.add_task("Swapping", total=len(targets))
             ahead = settings.threads or usable_cpus()
-            async for target, outcome in _each(service, order, targets, ahead):
+            async for target, outcome in _each(service, wanted, targets, ahead):
                 if isinstance(outcome, Problem):
                     failed += 1
                     console.print(f"{target.name}: {outcome.detail}")
@@ -81,7 +81,7 @@ async def swap_folder(
 
 
 async def _each(
-    service: Service, order: SwapOrder, targets: Sequence[Path], ahead: int
+    service: Service, wanted: SwapRequest, targets: Sequence[Path], ahead: int
 ) -> AsyncIterator[tuple[Path, Done | Problem]]:
     """Each target with its outcome, in order, while the next ones are in work already.
 
@@ -91,7 +91,7 @@ async def _each(
 
     async def attempt(target: Path) -> Done | Problem:
         try:
-            return await swapped(service, order, target)
+            return await swapped(service, wanted, target)
         except Problem as problem:
             return problem
 

@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING
 
 import click
 
-from function import report
 from function.cli.files import STANDARD, unwritable
 from function.images import kinds
-from function.images.kinds import SUFFIXES, Kind
+from function.images.kinds import SUFFIXES, FileKind
+from function.service import report
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from function.orders import ClipOrder
+    from function.requests import ClipRequest
     from function.settings import Settings
 
 
-def becomes(target: Path, out: Path | None, format_: str | None) -> Kind | None:
+def becomes(target: Path, out: Path | None, format_: str | None) -> FileKind | None:
     """What a target becomes as a clip; None where it is a photo, or to be swapped as one.
 
     An animated image is swapped as a photo, its first frame, where the output is no animation.
@@ -42,7 +42,7 @@ def becomes(target: Path, out: Path | None, format_: str | None) -> Kind | None:
     return named
 
 
-async def swap_clip(settings: Settings, order: ClipOrder, *, as_json: bool) -> None:
+async def swap_clip(settings: Settings, wanted: ClipRequest, *, as_json: bool) -> None:
     """Swap a clip, and say what has come of it.
 
     Raises:
@@ -54,10 +54,10 @@ async def swap_clip(settings: Settings, order: ClipOrder, *, as_json: bool) -> N
 
     from function.cli.session import opened
     from function.problems import Problem
-    from function.trace import Trace
+    from function.telemetry.timings import Timings
     from function.video.parts import Folder
 
-    parts = Folder(order.out.with_name(f".{order.out.name}.parts"))
+    parts = Folder(wanted.out.with_name(f".{wanted.out.name}.parts"))
     console = Console(stderr=True, highlight=False, markup=False, emoji=False, soft_wrap=True)
     progress = Progress(console=console, transient=True, disable=not console.is_terminal)
     async with opened(settings) as service:
@@ -65,8 +65,8 @@ async def swap_clip(settings: Settings, order: ClipOrder, *, as_json: bool) -> N
             bar = progress.add_task("Swapping", total=None)
             try:
                 result = await service.clip(
-                    order,
-                    Trace(),
+                    wanted,
+                    Timings(),
                     progress=lambda done, total: progress.update(bar, completed=done, total=total),
                     parts=parts,
                 )
@@ -74,17 +74,17 @@ async def swap_clip(settings: Settings, order: ClipOrder, *, as_json: bool) -> N
                 parts.clear()  # it would be the same the next time
                 raise
             except OSError as error:
-                raise unwritable(order.out, error) from None
+                raise unwritable(wanted.out, error) from None
         parts.clear()
     if as_json:
         click.echo(json.dumps(report.of_clip(result)))
     else:
-        warnings = f"; warnings: {', '.join(result.cautions)}" if result.cautions else ""
+        warnings = f"; warnings: {', '.join(result.warnings)}" if result.warnings else ""
         frames = f"{result.swapped} of {result.frames} frames swapped"
-        console.print(f"{order.out}: {frames}, {result.seconds:.1f} seconds{warnings}")
+        console.print(f"{wanted.out}: {frames}, {result.seconds:.1f} seconds{warnings}")
 
 
-def _kind(path: Path) -> Kind | None:
+def _kind(path: Path) -> FileKind | None:
     """What a file is, if it is a clip; one that cannot be read is left to who reads it."""
     try:
         with path.open("rb") as file:

@@ -8,7 +8,7 @@ import os
 import click
 
 from function.settings import Settings
-from warmup import variables
+from warmup.settings import variables
 
 
 @click.command()

@@ -17,16 +17,17 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import function
-from function import assemble
 from function.faces import models
+from function.process import assemble
 from function.settings import load
-from warmup import gpu, manifest, plan
-from warmup.build import BuildError, check_rtx
-from warmup.engines import Order, build
 from warmup.failures import DamagedError, ManifestError, WarmupError
-from warmup.plans import Plans
-from warmup.prefetch import open_store, prefetch
-from warmup.tensorrt import FULL, RTX, library
+from warmup.models import manifest
+from warmup.models.prefetch import open_store, prefetch
+from warmup.plans import nvml, plan_key
+from warmup.plans.build import BuildError, check_rtx
+from warmup.plans.building import BuildRequest, build
+from warmup.plans.stored import Plans
+from warmup.plans.tensorrt import FULL, RTX, library
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -37,11 +38,11 @@ if TYPE_CHECKING:
     from function.runtime.engine import Engine
     from function.runtime.proof import Proof
     from function.settings import Settings
-    from warmup.build import Tell
-    from warmup.manifest import Model
-    from warmup.plan import PlanKey
-    from warmup.precision import Feed
-    from warmup.tensorrt import Library
+    from warmup.models.manifest import Model
+    from warmup.plans.build import Tell
+    from warmup.plans.plan_key import PlanKey
+    from warmup.plans.precision import Feed
+    from warmup.plans.tensorrt import Library
 
 _FILE = click.argument("file", required=False, type=click.Path(path_type=Path))
 _MOST_FED = 512
@@ -97,9 +98,9 @@ def build_them(
     settings = load(os.environ)
     tool = _builder(target)
     if tool.name == RTX:
-        check_rtx(target, plan.recipe(settings))
+        check_rtx(target, plan_key.recipe(settings))
     facts = None if target else _gpu()
-    recipe = plan.recipe(settings)
+    recipe = plan_key.recipe(settings)
     plans = Plans(open_store(settings), settings)
     chosen = _chosen(file, settings, roles)
     photos = _photos(calibrate) if calibrate else _samples()
@@ -108,7 +109,7 @@ def build_them(
     with prefetch(chosen, settings) as ready:
         for model in ready.models:
             key = models.plan_key(model, recipe, tool, facts)
-            order = Order(
+            order = BuildRequest(
                 name=model.role,
                 graph=model.path,
                 key=replace(key, sm=target) if target else key,
@@ -156,7 +157,7 @@ def check(*, file: Path | None, roles: tuple[str, ...]) -> None:
     Exit codes: 65 one is missing or wrong, 69 there is no GPU or nothing that runs plans.
     """
     settings = load(os.environ)
-    from function.plans import needed
+    from function.service.plans import needed
 
     plans = Plans(open_store(settings), settings)
     _gpu()
@@ -198,12 +199,12 @@ def _builder(target: str | None) -> Library:
         raise
 
 
-def _gpu() -> gpu.Gpu:
+def _gpu() -> nvml.Gpu:
     """The GPU here, when its driver works; a library of NVIDIA's would end the process without."""
-    from function.runtime import device
+    from function.runtime.gpu import device
 
     device.check(0)
-    return gpu.first()
+    return nvml.first()
 
 
 def _chosen(file: Path | None, settings: Settings, roles: tuple[str, ...]) -> Sequence[Model]:
@@ -240,9 +241,9 @@ def _whole(plans: Plans, key: PlanKey) -> bool:
     return found is not None
 
 
-def _line(sidecar: plan.Sidecar) -> str:
+def _line(sidecar: plan_key.Sidecar) -> str:
     key = sidecar.key
-    where = key.gpu if key.gpu != plan.ANY else f"compute capability {key.sm}"
+    where = key.gpu if key.gpu != plan_key.ANY else f"compute capability {key.sm}"
     speed = f"{sidecar.speedup:.2f} × ONNX Runtime" if sidecar.speedup else "not measured: no GPU"
     return (
         f"{key.precision}  {where}  {sidecar.size / 1e6:,.1f} MB  {sidecar.seconds:.0f} s  {speed}"
@@ -290,9 +291,9 @@ async def _swap_all(
     photos: Sequence[Path],
     fed: dict[str, list[tuple[NDArray[np.float32], ...]]],
 ) -> None:
-    from function.orders import SwapOrder, Upload
     from function.problems import Problem
-    from function.trace import Trace
+    from function.requests import SwapRequest, Upload
+    from function.telemetry.timings import Timings
 
     def opened(model: Model, **options: Any) -> Engine:
         return _Recorded(models.open_engine(model, **options), fed.setdefault(model.role, []))
@@ -304,9 +305,9 @@ async def _swap_all(
         await service.load()
         for photo in photos:
             content = photo.read_bytes()
-            order = SwapOrder((Upload(content, "source"),), Upload(content, "target"))
+            order = SwapRequest((Upload(content, "source"),), Upload(content, "target"))
             try:
-                await service.swap(order, Trace())
+                await service.swap(order, Timings())
             except Problem as problem:  # no face, no photo: the next may have one
                 click.echo(f"{photo.name}: {problem.detail}", err=True)
     finally:

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING
 
 import click
 
+from function.background.events import notice as notices
+from function.background.events import rules_file, wire
 from function.cli.failure import Failure
-from function.events import notice as notices
-from function.events import reading, wire
 from function.exits import Exit
 from function.problems import Problem
 from function.settings import load
 
 if TYPE_CHECKING:
-    from function.events.event import Event
-    from function.events.notice import Notice
-    from function.events.rules import Rule, Rules
+    from function.background.events.event import CloudEvent
+    from function.background.events.notice import Notice
+    from function.background.events.rules import Rule, Rules
 
 
 @click.group()
@@ -46,7 +46,7 @@ def test(path: Path, file: Path | None, headers: tuple[str, ...]) -> None:
     file = file or load(os.environ).events
     if file is None:
         raise click.UsageError("Name the rules with --rules, or with EMBER_EVENTS.")
-    rules = reading.read(file)
+    rules = rules_file.read(file)
     pairs = [
         (name.strip(), value.strip()) for name, _, value in (h.partition(":") for h in headers)
     ]
@@ -56,7 +56,7 @@ def test(path: Path, file: Path | None, headers: tuple[str, ...]) -> None:
         raise Failure("There is nothing to do for the event.", Exit.BAD_INPUT)
 
 
-def _tell(event: Event, rules: Rules) -> bool:
+def _tell(event: CloudEvent, rules: Rules) -> bool:
     """Explain one event; whether a rule fits."""
     click.echo(f"event   {event.id}  {event.type}")
     try:

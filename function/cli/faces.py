@@ -15,9 +15,9 @@ from function.settings import load
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from function.orders import FoundFaces, Upload
+    from function.requests import FoundFaces, Upload
     from function.settings import Settings
-    from function.trace import Trace
+    from function.telemetry.timings import Timings
 
 
 @click.command()
@@ -35,13 +35,13 @@ def faces(image: Path, draw: Path | None, *, as_json: bool) -> None:
     if draw:
         protect(draw, [image])
 
-    from function import report
-    from function.orders import Upload
-    from function.trace import Trace
+    from function.requests import Upload
+    from function.service import report
+    from function.telemetry.timings import Timings
 
     settings = load(os.environ)
     upload = Upload(read(image), f"image {image.name}")
-    trace = Trace()
+    trace = Timings()
     found = asyncio.run(_find(settings, upload, trace))
     if draw:
         write(draw, _drawn(upload, found, format_, settings.max_pixels))
@@ -51,7 +51,7 @@ def faces(image: Path, draw: Path | None, *, as_json: bool) -> None:
         _table(report.of_faces(found, trace), on_stderr=draw == STANDARD)
 
 
-async def _find(settings: Settings, upload: Upload, trace: Trace) -> FoundFaces:
+async def _find(settings: Settings, upload: Upload, trace: Timings) -> FoundFaces:
     from function.cli.session import opened
 
     async with opened(settings) as service:
@@ -61,7 +61,7 @@ async def _find(settings: Settings, upload: Upload, trace: Trace) -> FoundFaces:
 def _drawn(upload: Upload, found: FoundFaces, format_: str | None, max_pixels: int) -> bytes:
     from dataclasses import replace
 
-    from function.drawing import draw
+    from function.cli.drawing import draw
     from function.images.decode import decode
     from function.images.encode import encode
     from function.images.formats import default_format

@@ -15,7 +15,7 @@ from function.exits import Exit
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from function.runtime.onnxfile import Graph, Value
+    from function.runtime.onnxfile import Graph, GraphValue
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _OUT = click.option(
@@ -132,7 +132,7 @@ def _facts(graph: Graph) -> dict[str, Any]:
     }
 
 
-def _values(values: Sequence[Value]) -> list[dict[str, Any]]:
+def _values(values: Sequence[GraphValue]) -> list[dict[str, Any]]:
     return [{"name": each.name, "kind": each.kind, "shape": each.dims} for each in values]
 
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from function import report
 from function.cli.files import named_after, read
-from function.orders import Upload
-from function.trace import Trace
+from function.requests import Upload
+from function.service import report
+from function.telemetry.timings import Timings
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from function.orders import SwapOrder, SwapResult
-    from function.service import Service
+    from function.requests import SwapRequest, SwapResult
+    from function.service.service import Service
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class Done:
 
     target: Path
     result: SwapResult
-    trace: Trace
+    trace: Timings
 
     @property
     def name(self) -> str:
@@ -41,16 +41,16 @@ class Done:
         faces = self.result.faces
         changes = ", ".join(f"{face.before:.2f} → {face.after:.2f}" for face in faces)
         count = "1 face" if len(faces) == 1 else f"{len(faces)} faces"
-        warnings = f"; warnings: {', '.join(self.result.cautions)}" if self.result.cautions else ""
+        warnings = f"; warnings: {', '.join(self.result.warnings)}" if self.result.warnings else ""
         return f"{count} swapped, distance to the source {changes}{warnings}"
 
 
-async def swapped(service: Service, order: SwapOrder, target: Path) -> Done:
+async def swapped(service: Service, wanted: SwapRequest, target: Path) -> Done:
     """Carry out an order on one target.
 
     Raises:
         Problem: a photo cannot be used.
     """
-    trace = Trace()
+    trace = Timings()
     upload = Upload(read(target), f"target {target.name}")
-    return Done(target, await service.swap(replace(order, target=upload), trace), trace)
+    return Done(target, await service.swap(replace(wanted, target=upload), trace), trace)

@@ -12,20 +12,20 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from function.background.jobs import report, setup
+from function.background.jobs.files import JobFilesError
+from function.background.jobs.job import key_of, owner_of
+from function.background.jobs.store import JobStoreError
 from function.cli.failure import Failure
 from function.exits import Exit
-from function.jobs import report, setup
-from function.jobs.book import BookError
-from function.jobs.job import key_of, owner_of
-from function.jobs.shelf import ShelfError
 from function.settings import load
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Coroutine
 
-    from function.jobs.book import Book
-    from function.jobs.job import Job
-    from function.jobs.shelf import Shelf
+    from function.background.jobs.files import JobFiles
+    from function.background.jobs.job import Job
+    from function.background.jobs.store import JobStore
 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 _AT_ONCE = 500
@@ -96,7 +96,7 @@ def purge(older: float | None, subject: str | None, also_open: bool, yes: bool) 
     Without --older and --subject that is all of them.
     """
 
-    async def chosen(book: Book) -> list[Job]:
+    async def chosen(book: JobStore) -> list[Job]:
         until = time.time() - (older or 0.0)
         found = await _all(book, subject)
         return [job for job in found if job.changed <= until and (also_open or not job.state.open)]
@@ -121,7 +121,7 @@ def purge(older: float | None, subject: str | None, also_open: bool, yes: bool) 
 
 
 @asynccontextmanager
-async def _opened() -> AsyncIterator[tuple[Book, Shelf]]:
+async def _opened() -> AsyncIterator[tuple[JobStore, JobFiles]]:
     """The book and the shelf that the settings describe."""
     settings = load(os.environ)
     if setup.redis_url(settings) is None:
@@ -138,7 +138,7 @@ async def _opened() -> AsyncIterator[tuple[Book, Shelf]]:
         await shelf.close()
 
 
-async def _all(book: Book, subject: str | None) -> list[Job]:
+async def _all(book: JobStore, subject: str | None) -> list[Job]:
     """All jobs, or those of a caller."""
     owner = None if subject is None else owner_of(subject)
     found: list[Job] = []
@@ -150,7 +150,7 @@ async def _all(book: Book, subject: str | None) -> list[Job]:
 def _run(work: Coroutine[Any, Any, Any]) -> Any:
     try:
         return asyncio.run(work)
-    except (BookError, ShelfError) as error:
+    except (JobStoreError, JobFilesError) as error:
         raise Failure(f"The jobs cannot be reached: {error}.", Exit.UNAVAILABLE) from None
 
 

@@ -10,7 +10,7 @@ from function.admission import keys as api_keys
 from function.admission.caller import SUBJECT
 from function.cli.failure import Failure
 from function.exits import Exit
-from function.turn import Lane
+from function.request_context import Lane
 
 _LANES = [str(lane) for lane in Lane]
 

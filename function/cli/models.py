@@ -81,8 +81,8 @@ def import_(
     models = collection.write(text, out)
     click.echo(f"{out}: {len(models)} models")
     if to_store:
-        from warmup.prefetch import prefetch
-        from warmup.settings import load
+        from warmup.models.prefetch import prefetch
+        from warmup.settings.settings import load
 
         with prefetch(models, load(os.environ)) as ready:
             click.echo(f"{len(ready.held)} files are here and proven")
@@ -94,8 +94,8 @@ def import_(
 def check(ctx: click.Context, file: Path | None) -> None:
     """Name everything that is wrong with a manifest, and what does not fit together."""
     from function.faces.models import check as fitting
-    from warmup import manifest
-    from warmup.settings import load
+    from warmup.models import manifest
+    from warmup.settings.settings import load
 
     path = file or load(os.environ).manifest or ctx.obj
     fitting(manifest.read(path))
@@ -116,9 +116,9 @@ def image(embedded: Path, *, file: Path | None, out: Path) -> None:
     and used (component models-oci).
     """
     from function.weights import ociimage
-    from warmup import manifest
-    from warmup.prefetch import prefetch
-    from warmup.settings import load
+    from warmup.models import manifest
+    from warmup.models.prefetch import prefetch
+    from warmup.settings.settings import load
 
     settings = load(os.environ)
     path = file or settings.manifest or embedded

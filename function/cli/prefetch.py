@@ -7,18 +7,19 @@ from typing import TYPE_CHECKING
 
 import click
 
-from function import assemble, plans
+from function.process import assemble
+from function.service import plans
 from function.settings import load
-from warmup import manifest
 from warmup.cli import bring, repeated
 from warmup.cli import every as every_option
 from warmup.cli import prefetch as of_models
+from warmup.models import manifest
 
 if TYPE_CHECKING:
     import threading
     from collections.abc import Callable
 
-    from warmup.progress import Progress
+    from warmup.models.progress import FetchProgress
 
 
 @click.command(help=of_models.help)
@@ -29,7 +30,7 @@ def prefetch(*, every: float | None) -> None:
     found = manifest.read(settings.manifest or assemble.embedded())
     models = manifest.narrowed(found, settings.variant)
 
-    def both(report: Callable[[Progress], None], stop: threading.Event) -> None:
+    def both(report: Callable[[FetchProgress], None], stop: threading.Event) -> None:
         bring(models, settings, report, stop)
         plans.fetch(models, settings, report, stop)
 

@@ -14,7 +14,7 @@ from function.settings import load
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from function.admission.policy import Job, Prices
+    from function.admission.policy import PricedJob, Prices
 
 
 @click.command()
@@ -49,18 +49,18 @@ def price(images: tuple[Path, ...], sources: int, faces: str, *, as_json: bool) 
         click.echo(f"{sum(batch.values()):>5}  as one batch")
 
 
-def _job(path: Path, sources: int, named: int | None, *, like: bool) -> Job:
-    from function.admission.policy import Job
+def _job(path: Path, sources: int, named: int | None, *, like: bool) -> PricedJob:
+    from function.admission.policy import PricedJob
     from function.problems import Problem
     from function.video import measure
 
     data = read(path)
     if (pixels := measure.worth(data)) is None:
         raise Problem("bad_image", f"{path} is no photo whose size can be read.")
-    return Job(pixels, sources, named, like=like, size=len(data))
+    return PricedJob(pixels, sources, named, like=like, size=len(data))
 
 
-def _class(job: Job, prices: Prices) -> str:
+def _class(job: PricedJob, prices: Prices) -> str:
     fitting = [size.name for size in prices.sizes if job.pixels <= size.pixels]
     size = fitting[0] if fitting else f"above {prices.sizes[-1].name}"
     return f"{job.pixels / 1e6:.2f} megapixels: {size}"

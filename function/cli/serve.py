@@ -11,6 +11,6 @@ def serve() -> int:
 
     All settings are environment variables; `ember config` shows them.
     """
-    from function.startup import run
+    from function.process.start import run
 
     return run()

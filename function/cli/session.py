@@ -6,12 +6,12 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from function.assemble import service
+from function.process.assemble import service
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from function.service import Service
+    from function.service.service import Service
     from function.settings import Settings
 
 

@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from function.cli.job import Done
-    from function.faces.look import Look
+    from function.faces.options import SwapOptions
     from function.faces.select import Selection
-    from function.orders import SwapOrder
+    from function.requests import SwapRequest
     from function.settings import Settings
 
 
@@ -82,32 +82,32 @@ def swap(
     if out and not (kind or format_ or target.is_dir() or out.is_dir()):
         format_ = format_of(out)
 
-    from function.orders import ClipOrder, SwapOrder, Upload
+    from function.requests import ClipRequest, SwapRequest, Upload
 
-    order = SwapOrder(
+    wanted = SwapRequest(
         sources=tuple(Upload(read(path), f"source {path.name}") for path in sources),
         target=Upload(b"", "target"),
         faces=_selection(faces, like),
         like=Upload(read(like), f"reference {like.name}") if like else None,
         format=format_,
         quality=quality,
-        look=_look(boost, weight, enhance, masks),
+        options=_look(boost, weight, enhance, masks),
     )
     settings = load(os.environ)
     if kind and out:
         if out.is_dir():
             out /= target.name
             protect(out, [*people, target])
-        clip = ClipOrder(
-            order.sources, target, out, order.faces, order.like, kind, quality, order.look
+        clip = ClipRequest(
+            wanted.sources, target, out, wanted.faces, wanted.like, kind, quality, wanted.options
         )
         asyncio.run(swap_clip(settings, clip, as_json=as_json))
     elif target.is_dir():
         from function.cli.batch import swap_folder
 
-        asyncio.run(swap_folder(settings, order, target, out, protected=people, as_json=as_json))
+        asyncio.run(swap_folder(settings, wanted, target, out, protected=people, as_json=as_json))
     else:
-        done = asyncio.run(_single(settings, order, target))
+        done = asyncio.run(_single(settings, wanted, target))
         if out and out.is_dir():
             out /= done.name
             protect(out, [*people, target])
@@ -119,12 +119,12 @@ def swap(
             click.echo(f"{out}: {done.summary}", err=True)
 
 
-async def _single(settings: Settings, order: SwapOrder, target: Path) -> Done:
+async def _single(settings: Settings, wanted: SwapRequest, target: Path) -> Done:
     from function.cli.job import swapped
     from function.cli.session import opened
 
     async with opened(settings) as service:
-        return await swapped(service, order, target)
+        return await swapped(service, wanted, target)
 
 
 def _check_inputs(sources: list[Path], inputs: list[Path]) -> None:
@@ -150,13 +150,15 @@ def _check_output(out: Path | None, target: Path, *, as_json: bool) -> None:
         raise click.UsageError("A photo from standard input has no name; give the result one.")
 
 
-def _look(boost: int | None, weight: int | None, enhance: int | None, masks: str | None) -> Look:
-    from function.faces.look import Look
+def _look(
+    boost: int | None, weight: int | None, enhance: int | None, masks: str | None
+) -> SwapOptions:
+    from function.faces.options import SwapOptions
     from function.problems import Problem
 
     named = {"boost": boost, "weight": weight, "enhance": enhance, "masks": masks}
     try:
-        return Look.of({name: value for name, value in named.items() if value is not None})
+        return SwapOptions.of({name: value for name, value in named.items() if value is not None})
     except Problem as problem:
         raise click.BadParameter(problem.detail, param_hint="--masks") from None
 

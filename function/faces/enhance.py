@@ -9,7 +9,7 @@ import cv2
 import numpy as np
 
 from function.faces import align, geometry
-from function.faces.look import Mask
+from function.faces.options import Mask
 from function.faces.swappers import masks
 from function.faces.swappers.paste import paste
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from function.faces.face import Face
-    from function.faces.look import Look
+    from function.faces.options import SwapOptions
     from function.faces.swappers.masks import Occlusion
     from function.runtime.engine import Engine
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Spec:
+class EnhancerFamily:
     """What a family wants: the side of its images, and where the five points belong in them."""
 
     size: int
@@ -33,13 +33,13 @@ class Spec:
 
 
 SPECS = {
-    "gfpgan_512": Spec(512, align.FFHQ),
-    "codeformer_512": Spec(512, align.FFHQ),
-    "restoreformer_512": Spec(512, align.FFHQ),
-    "gpen_256": Spec(256, align.ARCFACE_128),
-    "gpen_512": Spec(512, align.FFHQ),
-    "gpen_1024": Spec(1024, align.FFHQ),
-    "gpen_2048": Spec(2048, align.FFHQ),
+    "gfpgan_512": EnhancerFamily(512, align.FFHQ),
+    "codeformer_512": EnhancerFamily(512, align.FFHQ),
+    "restoreformer_512": EnhancerFamily(512, align.FFHQ),
+    "gpen_256": EnhancerFamily(256, align.ARCFACE_128),
+    "gpen_512": EnhancerFamily(512, align.FFHQ),
+    "gpen_1024": EnhancerFamily(1024, align.FFHQ),
+    "gpen_2048": EnhancerFamily(2048, align.FFHQ),
 }
 
 
@@ -51,7 +51,7 @@ class Enhancer:
         spec: what it wants.
     """
 
-    def __init__(self, engine: Engine, spec: Spec) -> None:
+    def __init__(self, engine: Engine, spec: EnhancerFamily) -> None:
         self._engine, self.spec = engine, spec
 
     def reach(self, five: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -62,7 +62,7 @@ class Enhancer:
         self,
         canvas: NDArray[np.uint8],
         faces: Sequence[Face],
-        look: Look,
+        options: SwapOptions,
         occlusion: Occlusion | None,
         *,
         gray: bool,
@@ -72,18 +72,18 @@ class Enhancer:
         Args:
             canvas: uint8 [H, W, 3] RGB.
             faces: where they are; nothing changes outside of their boxes.
-            look: says how much of the result is used.
+            options: says how much of the result is used.
             occlusion: tells what covers a face.
             gray: whether the canvas must stay gray.
         """
         for places in align.rounds(faces, self.spec.template):
-            self._enhance(canvas, [faces[n] for n in places], look, occlusion, gray=gray)
+            self._enhance(canvas, [faces[n] for n in places], options, occlusion, gray=gray)
 
     def _enhance(
         self,
         canvas: NDArray[np.uint8],
         faces: Sequence[Face],
-        look: Look,
+        options: SwapOptions,
         occlusion: Occlusion | None,
         *,
         gray: bool,
@@ -97,8 +97,8 @@ class Enhancer:
         images = align.planes(np.stack(crops), 1 / 127.5, -1.0)
         results = self._engine.run(images)[0]
         levels = np.clip(results * np.float32(127.5) + np.float32(128), 0, 255).astype(np.uint8)
-        shares = [masks.box(size) * np.float32(look.enhance / 100)] * len(faces)
-        if occlusion and look.uses(Mask.OCCLUSION, else_=True):
+        shares = [masks.box(size) * np.float32(options.enhance / 100)] * len(faces)
+        if occlusion and options.uses(Mask.OCCLUSION, else_=True):
             seen = occlusion.masks(crops)
             shares = [np.minimum(*pair) for pair in zip(shares, seen, strict=True)]
         patches = np.ascontiguousarray(levels.transpose(0, 2, 3, 1))

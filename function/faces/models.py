@@ -11,14 +11,14 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from function.faces.look import DEFAULT, Mask
+from function.faces.options import DEFAULT, Mask
 from function.problems import Problem
-from function.runtime.backends.ladder import Passed, allowed, climb
+from function.runtime.backends.ladder import SkippedBackend, allowed, climb
 from function.runtime.engine import Ports
-from function.runtime.gpu import Gpu
-from warmup import plan
+from function.runtime.gpu.options import GpuOptions
 from warmup.failures import ManifestError
-from warmup.tensorrt import RTX
+from warmup.plans import plan_key as keys
+from warmup.plans.tensorrt import RTX
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -28,16 +28,16 @@ if TYPE_CHECKING:
     from function.faces.enhance import Enhancer
     from function.faces.identity import Identity
     from function.faces.landmarks import Landmarks
-    from function.faces.look import Look
+    from function.faces.options import SwapOptions
     from function.faces.search import Search
     from function.faces.swappers.masks import Occlusion, Regions
     from function.faces.swappers.neural import Generator
     from function.faces.swappers.protocol import Swapper
     from function.runtime.engine import Engine
-    from warmup.gpu import Gpu as GpuFacts
-    from warmup.manifest import Model
-    from warmup.plan import PlanKey, Recipe
-    from warmup.tensorrt import Library
+    from warmup.models.manifest import Model
+    from warmup.plans.nvml import Gpu as GpuFacts
+    from warmup.plans.plan_key import PlanKey, Recipe
+    from warmup.plans.tensorrt import Library
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,18 +243,18 @@ class Models:
         return NeuralSwapper(self.swap, self.convert, self.occlusion, self.region)
 
 
-def fitting(look: Look, models: Models) -> Look:
+def fitting(options: SwapOptions, models: Models) -> SwapOptions:
     """The look, if these models can give it.
 
     Raises:
         Problem: `bad_value`, when it asks for what needs a model that is not there.
     """
-    masks = set(look.masks or ())
+    masks = set(options.masks or ())
     lacking = {
-        "boost": look.boost is not None and not models.swap,
-        "weight": look.weight != DEFAULT.weight
+        "boost": options.boost is not None and not models.swap,
+        "weight": options.weight != DEFAULT.weight
         and not (models.swap and models.swap.takes_identity),
-        "enhance": look.enhance not in (0, DEFAULT.enhance) and not models.enhance,
+        "enhance": options.enhance not in (0, DEFAULT.enhance) and not models.enhance,
         "masks": bool(masks) and not models.swap,
     }
     for name, lacks in lacking.items():
@@ -271,7 +271,7 @@ def fitting(look: Look, models: Models) -> Look:
             raise Problem(
                 "bad_value", f"`masks`: this replica has no model for {mask}.", field="masks"
             )
-    return look
+    return options
 
 
 def check(manifest: Sequence[Model]) -> None:
@@ -359,9 +359,9 @@ def plan_key(model: Model, recipe: Recipe, library: Library, gpu: GpuFacts | Non
     """
     family = FAMILIES[model.role, model.family]
     names = family.inputs or ("",)
-    return plan.key_for(
+    return keys.key_for(
         model.file.sha256,
-        plan.profiles_for(
+        keys.profiles_for(
             [
                 (name, _LEAST_VIEW if model.role == "detect" else item, item)
                 for name, item in zip(names, family.items, strict=True)
@@ -407,8 +407,8 @@ def open_engine(
     backends: Sequence[str] = ("cpu",),
     allow_degraded: bool = False,
     store: Path | None = None,
-    gpu: Gpu | None = None,
-    passed: Callable[[Passed], None] = lambda _: None,
+    gpu: GpuOptions | None = None,
+    passed: Callable[[SkippedBackend], None] = lambda _: None,
 ) -> Engine:
     """Load one model on the best of its backends.
 
@@ -416,7 +416,7 @@ def open_engine(
     libraries are missed only then.
 
     Args:
-        model: its file, which is known to be right; see `warmup.prefetch`.
+        model: its file, which is known to be right; see `warmup.models.prefetch`.
         threads: threads of one inference on the CPU.
         backends: what it may run on, the most wanted first.
         allow_degraded: whether it may go from a GPU to the CPU; see `ladder.allowed`.
@@ -427,7 +427,7 @@ def open_engine(
     Raises:
         NotOnDeviceError: none of them runs it.
     """
-    gpu = gpu or Gpu()
+    gpu = gpu or GpuOptions()
     how = ports(model)
 
     def on_cpu() -> Engine:

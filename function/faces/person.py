@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from function.caution import Caution
+from function.quality_warning import QualityWarning
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -51,11 +51,11 @@ class Person:
         return replace(self._best, embedding=self._mean())
 
     @property
-    def cautions(self) -> tuple[Caution, ...]:
+    def warnings(self) -> tuple[QualityWarning, ...]:
         """`sources_differ`, when the photos do not seem to show one person."""
         mean = self._mean()
         furthest = max(self.metric.between(mean, each) for each in self._embeddings)
-        return (Caution.SOURCES_DIFFER,) if furthest > self.metric.differ else ()
+        return (QualityWarning.SOURCES_DIFFER,) if furthest > self.metric.differ else ()
 
     def _mean(self) -> NDArray[np.float32]:
         return np.asarray(np.mean(self._embeddings, axis=0), np.float32)

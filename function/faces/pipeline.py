@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from function import turn
-from function.caution import Caution
+from function import request_context
 from function.faces import pose
 from function.faces.face import Box, Face, embedding_of
-from function.faces.look import DEFAULT, Look
+from function.faces.options import DEFAULT, SwapOptions
 from function.faces.search import unconfirmed
 from function.faces.select import largest
 from function.faces.swappers.protocol import Source
 from function.problems import Problem
+from function.quality_warning import QualityWarning
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from function.faces.models import Models
     from function.faces.swappers.protocol import Swapper
     from function.images.picture import Picture
-    from function.trace import Trace
+    from function.telemetry.timings import Timings
 
 
 _CROWD = 24
@@ -46,14 +46,14 @@ class SwappedFace:
         before: identity distance of the original face to the source.
         after: identity distance of the swapped face to the source.
         kept: identity distance of the swapped face to the original face.
-        cautions: what may look wrong about this face.
+        warnings: what may look wrong about this face.
     """
 
     face: Face
     before: float
     after: float
     kept: float
-    cautions: tuple[Caution, ...]
+    warnings: tuple[QualityWarning, ...]
 
 
 def check_count(count: int, most: int | None) -> None:
@@ -80,7 +80,7 @@ class Pipeline:
     def find(
         self,
         picture: Picture,
-        trace: Trace,
+        trace: Timings,
         *,
         identify: bool,
         quick: bool = False,
@@ -130,7 +130,7 @@ class Pipeline:
             outline=fitted.outline,
         )
 
-    def portrait(self, picture: Picture, trace: Trace) -> tuple[Source | None, bool]:
+    def portrait(self, picture: Picture, trace: Timings) -> tuple[Source | None, bool]:
         """The person whom a photo shows: its largest face.
 
         Args:
@@ -156,9 +156,9 @@ class Pipeline:
         target: Picture,
         faces: Sequence[Face],
         source: Source,
-        trace: Trace,
-        look: Look = DEFAULT,
-    ) -> tuple[NDArray[np.uint8], list[tuple[Caution, ...]]]:
+        trace: Timings,
+        options: SwapOptions = DEFAULT,
+    ) -> tuple[NDArray[np.uint8], list[tuple[QualityWarning, ...]]]:
         """Put the source's face onto each of `faces`, and enhance them, on one canvas.
 
         Args:
@@ -166,7 +166,7 @@ class Pipeline:
             faces: which of its faces.
             source: the person to put in.
             trace: gets the spans `swap` and `enhance`.
-            look: how the result is to be.
+            options: how the result is to be.
 
         Returns:
             uint8 [H, W, 3] RGB, equal to the target outside the faces' boxes, and the swapper's
@@ -175,29 +175,29 @@ class Pipeline:
         Raises:
             Problem: `too_many_faces`.
         """
-        check_count(len(faces), turn.mine().faces)
+        check_count(len(faces), request_context.mine().faces)
         with trace.span("swap"):
             canvas = target.pixels.copy()
-            cautions = self.swapper.swap_all(canvas, faces, source, look, gray=target.gray)
-        if (enhancer := self.models.enhance) and look.enhance:
+            warnings = self.swapper.swap_all(canvas, faces, source, options, gray=target.gray)
+        if (enhancer := self.models.enhance) and options.enhance:
             with trace.span("enhance"):
-                enhancer.enhance(canvas, faces, look, self.models.occlusion, gray=target.gray)
-        return canvas, cautions
+                enhancer.enhance(canvas, faces, options, self.models.occlusion, gray=target.gray)
+        return canvas, warnings
 
     def judge(
         self,
         canvas: NDArray[np.uint8],
         faces: Sequence[Face],
-        cautions: Sequence[tuple[Caution, ...]],
+        warnings: Sequence[tuple[QualityWarning, ...]],
         source: Source,
-        trace: Trace,
+        trace: Timings,
     ) -> list[SwappedFace]:
         """Measure how well each swap worked, by the identity model on the result.
 
         Args:
             canvas: uint8 [H, W, 3] RGB, the result of `swap`.
             faces: the faces that were swapped.
-            cautions: the swapper's own for each of them.
+            warnings: the swapper's own for each of them.
             source: the person who was put in.
             trace: gets the span `judge`.
         """
@@ -205,10 +205,10 @@ class Pipeline:
         metric = self.models.identity.metric
         with trace.span("judge"):
             swapped = self.models.identity.embed(canvas, faces)
-            for face, own, now in zip(faces, cautions, swapped, strict=True):
+            for face, own, now in zip(faces, warnings, swapped, strict=True):
                 original = embedding_of(face)
                 after = metric.between(now, source.embedding)
-                low = (Caution.LOW_SIMILARITY,) if after > metric.good_swap else ()
+                low = (QualityWarning.LOW_SIMILARITY,) if after > metric.good_swap else ()
                 before = metric.between(original, source.embedding)
                 kept = metric.between(now, original)
                 judged.append(SwappedFace(face, before, after, kept, own + low))

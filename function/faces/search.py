@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from function.faces.detect import Detector
-    from function.trace import Trace
+    from function.telemetry.timings import Timings
 
     Fit = Callable[[NDArray[np.uint8], Detection], Fitted]
 
@@ -74,7 +74,7 @@ class Search:
         self,
         pixels: NDArray[np.uint8],
         fit: Fit,
-        trace: Trace,
+        trace: Timings,
         *,
         quick: bool = False,
         most: int | None = None,
@@ -108,7 +108,7 @@ class Search:
             hunt.look(tiles)
         return sorted(hunt.found, key=lambda fitted: _place(fitted.detection))
 
-    def glance(self, pixels: NDArray[np.uint8], fit: Fit, trace: Trace) -> list[Fitted]:
+    def glance(self, pixels: NDArray[np.uint8], fit: Fit, trace: Timings) -> list[Fitted]:
         """What one look at the whole finds, for pictures of which many follow; see `faces`."""
         if min(pixels.shape[:2]) < _LEAST_SIDE:
             return []
@@ -134,7 +134,7 @@ class _Hunt:
         detector: Detector,
         pixels: NDArray[np.uint8],
         fit: Fit,
-        trace: Trace,
+        trace: Timings,
         *,
         most: int | None = None,
     ) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from function.runtime.onnxfile import Graph, Value
+    from function.runtime.onnxfile import Graph, GraphValue
 
     Item = tuple[int | None, ...]
 
@@ -140,11 +140,11 @@ def seen(graph: Graph) -> str:
     return f"takes {inputs} and gives {outputs}"
 
 
-def _told(values: Sequence[Value]) -> str:
+def _told(values: Sequence[GraphValue]) -> str:
     return ", ".join(f"{each.name} [{', '.join(map(str, each.dims))}]" for each in values)
 
 
-def _unordered(values: Sequence[Value], items: Sequence[Item]) -> bool:
+def _unordered(values: Sequence[GraphValue], items: Sequence[Item]) -> bool:
     left = list(values)
     for item in items:
         fitting = next((each for each in left if _fits(each, item)), None)
@@ -154,11 +154,11 @@ def _unordered(values: Sequence[Value], items: Sequence[Item]) -> bool:
     return not left
 
 
-def _ordered(values: Sequence[Value], items: Sequence[Item]) -> bool:
+def _ordered(values: Sequence[GraphValue], items: Sequence[Item]) -> bool:
     return len(values) == len(items) and all(map(_fits, values, items))
 
 
-def _fits(value: Value, item: Item) -> bool:
+def _fits(value: GraphValue, item: Item) -> bool:
     """Whether a value may have the shape of an item; a free axis may have any length."""
     if len(value.item) != len(item):
         return False

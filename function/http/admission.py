@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING
 
 from aiohttp import hdrs
 
+from function.admission.byte_budget import OverBudgetError
 from function.admission.caller import EMAIL, RejectedError
-from function.admission.ladder import CALM_S, Rung
-from function.admission.room import NoRoomError
+from function.admission.degradation import CALM_S, Degradation
 from function.http.edge import exchange_of
 from function.problems import Problem
-from function.runtime.gate import Abandoned
-from function.storage.shares import Shares
-from function.turn import Lane, Turn, current
+from function.request_context import Lane, RequestContext, current
+from function.runtime.scheduling.permits import Abandoned
+from function.storage.fair_semaphore import FairSemaphore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
     from aiohttp.web import Request
 
     from function.admission.account import Allowance, Debit, Receipt
+    from function.admission.load import Refusal
     from function.admission.policy import Prices, Tier
-    from function.admission.queue import Refusal
     from function.admission.quota import Standing
-    from function.admission.setup import Parts
+    from function.admission.setup import AdmissionParts
 
 LANE = "Ember-Lane"
 TIMEOUT = "Request-Timeout"
@@ -42,12 +42,12 @@ TIMEOUT = "Request-Timeout"
 _FETCHING = 1024, 16
 _TICK_S = 0.002
 """Timers of event loops count in milliseconds, so that one may come a little early."""
-_LOOKING = (Rung.QUICK_SEARCH,)
+_LOOKING = (Degradation.QUICK_SEARCH,)
 _SECONDS = re.compile(r"[0-9]{1,6}(\.[0-9]{1,6})?")
 
 
 @dataclass(frozen=True, slots=True)
-class Door:
+class Admission:
     """Where requests come in.
 
     Attributes:
@@ -56,20 +56,20 @@ class Door:
         fetching: how many URIs are fetched at once, and for one caller.
     """
 
-    parts: Parts
+    parts: AdmissionParts
     timeout_s: float
-    fetching: Shares = field(default_factory=lambda: Shares(*_FETCHING))
+    fetching: FairSemaphore = field(default_factory=lambda: FairSemaphore(*_FETCHING))
 
-    def visit(self, request: Request, *, waits: bool = True) -> Visit:
-        """Let a request in while the body of `async with` runs; see `Visit`.
+    def visit(self, request: Request, *, waits: bool = True) -> AdmittedRequest:
+        """Let a request in while the body of `async with` runs; see `AdmittedRequest`.
 
         Args:
             request: the request.
             waits: whether it will wait for a place.
         """
-        return Visit(self, request, waits=waits)
+        return AdmittedRequest(self, request, waits=waits)
 
-    async def identify(self, request: Request) -> Visitor:
+    async def identify(self, request: Request) -> RequestCaller:
         """Who sends a request.
 
         Raises:
@@ -78,7 +78,7 @@ class Door:
         """
         policy, authority = self.parts.policy, self.parts.authority
         if authority is None:
-            return Visitor(None, policy.anonymous, policy.anonymous.highest)
+            return RequestCaller(None, policy.anonymous, policy.anonymous.highest)
         scheme, _, credentials = request.headers.get(hdrs.AUTHORIZATION, "").partition(" ")
         if scheme.lower() != "bearer":
             raise _unauthenticated("There is no `Authorization: Bearer …`.")
@@ -88,7 +88,7 @@ class Door:
             caller = await authority.caller(credentials.strip())
         except RejectedError as rejected:
             raise _unauthenticated(str(rejected), error="invalid_token") from None
-        return Visitor(caller.subject, *caller.within(policy), caller.email)
+        return RequestCaller(caller.subject, *caller.within(policy), caller.email)
 
     def body(self) -> tuple[Callable[[int], None], Callable[[], None]]:
         """Two functions: one takes so many more bytes for a body, the other gives all of them back.
@@ -101,7 +101,7 @@ class Door:
         def take(size: int) -> None:
             try:
                 held.take(size)
-            except NoRoomError:
+            except OverBudgetError:
                 raise overloaded(
                     "The bodies of the requests at hand leave no room for another.",
                     self.parts.queue.wait_s(lane),
@@ -113,7 +113,7 @@ class Door:
 
 
 @dataclass(frozen=True, slots=True)
-class Visitor:
+class RequestCaller:
     """Who sends a request.
 
     Attributes:
@@ -142,17 +142,17 @@ class Visitor:
         return None if self.subject is None else self.tier.allowance
 
 
-class Visit:
+class AdmittedRequest:
     """One request, let in while the body of `async with` runs, and no longer than to its deadline.
 
     Entering and leaving it raise `Problem`: `bad_request` for headers that say nothing, what
-    `Door.identify` raises, `forbidden` for a lane that is not the caller's, `overloaded`, and
+    `Admission.identify` raises, `forbidden` for a lane that is not the caller's, `overloaded`, and
     `deadline_exceeded`.
 
     Attributes:
         door: where it came in.
         visitor: who sends it.
-        turn: its lane and its deadline.
+        context: its lane and its deadline.
         exchange: what is known about it.
     """
 
@@ -163,13 +163,13 @@ class Visit:
         "_told",
         "_vain",
         "_waits",
+        "context",
         "door",
         "exchange",
-        "turn",
         "visitor",
     )
 
-    def __init__(self, door: Door, request: Request, *, waits: bool) -> None:
+    def __init__(self, door: Admission, request: Request, *, waits: bool) -> None:
         self.door, self._request, self._waits = door, request, waits
         self._told: bool | None = None  # whether it was told to come now
         self._vain: Refusal | None = None  # why it waits no longer
@@ -181,12 +181,12 @@ class Visit:
         self.visitor = await door.identify(request)
         self.exchange.subject = self.visitor.subject
         allowed_s = min(_wished_s(request), door.timeout_s)
-        self.turn = Turn(_lane(request, self.visitor), began + allowed_s)
+        self.context = RequestContext(_lane(request, self.visitor), began + allowed_s)
         if self._waits:
             self.check()  # once more when the body is there, but why send it in vain
-        self._clock = asyncio.timeout(self.turn.deadline - time.monotonic())
+        self._clock = asyncio.timeout(self.context.deadline - time.monotonic())
         await self._clock.__aenter__()
-        self._before = current.set(self.turn)
+        self._before = current.set(self.context)
         return self
 
     async def __aexit__(
@@ -195,14 +195,14 @@ class Visit:
         error: BaseException | None,
         where: TracebackType | None,
     ) -> None:
-        self.turn.gone = True
+        self.context.gone = True
         current.reset(self._before)
         try:
             await self._clock.__aexit__(kind, error, where)
         except TimeoutError:
             raise self._late() from None
         # What waits goes by the same deadline, and may see it pass first.
-        if isinstance(error, Abandoned) and time.monotonic() + _TICK_S >= self.turn.deadline:
+        if isinstance(error, Abandoned) and time.monotonic() + _TICK_S >= self.context.deadline:
             raise self._late() from None
 
     def _late(self) -> Problem:
@@ -216,12 +216,12 @@ class Visit:
         Raises:
             Problem: `overloaded`.
         """
-        queue, lane = self.door.parts.queue, self.turn.lane
+        queue, lane = self.door.parts.queue, self.context.lane
         if self._told is None:
             self._told = queue.promises[lane].redeem()
         if queue.open:
             return  # as most requests find it
-        left_s = self.turn.deadline - time.monotonic()
+        left_s = self.context.deadline - time.monotonic()
         if refusal := queue.refusal(lane, left_s, told=self._told):
             raise self._refused(refusal)
 
@@ -233,7 +233,7 @@ class Visit:
 
     def _refused(self, refusal: Refusal) -> Problem:
         """The problem of a refusal, with the moment at which there will be room."""
-        queue, lane = self.door.parts.queue, self.turn.lane
+        queue, lane = self.door.parts.queue, self.context.lane
         again_s = queue.promises[lane].make(refusal.again_s)
         if refusal.late:
             return overloaded(
@@ -252,8 +252,8 @@ class Visit:
     @property
     def job_lane(self) -> Lane:
         """The lane of a job that the request makes: what it asks for, else what its tier says."""
-        if LANE in self._request.headers or self.visitor.tier.jobs.before(self.turn.lane):
-            return self.turn.lane
+        if LANE in self._request.headers or self.visitor.tier.jobs.before(self.context.lane):
+            return self.context.lane
         return self.visitor.tier.jobs
 
     @property
@@ -266,7 +266,7 @@ class Visit:
         """Whether the visitor's tokens are counted."""
         return self.visitor.allowance is not None
 
-    def work(self, tokens: int, saves: Collection[Rung] = _LOOKING) -> _Work:
+    def work(self, tokens: int, saves: Collection[Degradation] = _LOOKING) -> _Work:
         """Take the price, and let the body, a call of the service, wait for a place.
 
         How long it held it is learned. The price is given back when it ends without having had one.
@@ -278,7 +278,7 @@ class Visit:
         """
         return _Work(self, tokens, saves)
 
-    def climb(self, saves: Collection[Rung]) -> None:
+    def climb(self, saves: Collection[Degradation]) -> None:
         """Serve less well, or not at all, while the queue is long and the operator wants that.
 
         Args:
@@ -286,14 +286,14 @@ class Visit:
         """
         if not (rungs := self.door.parts.look()):
             return
-        if Rung.REFUSE_BULK in rungs and self.turn.lane is Lane.BULK:
+        if Degradation.REFUSE_BULK in rungs and self.context.lane is Lane.BULK:
             raise overloaded(
                 "The lane `bulk` is closed while others have to wait.", CALM_S, lane=str(Lane.BULK)
             )
         taken = tuple(rung for rung in rungs if rung in saves)
-        self.turn.quick = Rung.QUICK_SEARCH in taken
-        self.turn.plain = Rung.NO_ENHANCER in taken
-        self.turn.small = Rung.SMALLER_BOOST in taken
+        self.context.quick = Degradation.QUICK_SEARCH in taken
+        self.context.plain = Degradation.NO_ENHANCER in taken
+        self.context.small = Degradation.SMALLER_BOOST in taken
         self.exchange.degraded = taken
 
     def tell(self, standing: Standing) -> None:
@@ -321,11 +321,11 @@ class Visit:
 
 
 class _Work:
-    """See `Visit.work`."""
+    """See `AdmittedRequest.work`."""
 
     __slots__ = ("_began", "_receipt", "_saves", "_tokens", "_visit", "_waiting")
 
-    def __init__(self, visit: Visit, tokens: int, saves: Collection[Rung]) -> None:
+    def __init__(self, visit: AdmittedRequest, tokens: int, saves: Collection[Degradation]) -> None:
         self._visit, self._tokens, self._saves = visit, tokens, saves
 
     async def __aenter__(self) -> None:
@@ -333,7 +333,7 @@ class _Work:
         visit.check()
         visit.climb(self._saves)
         self._receipt = await visit.pay(self._tokens)
-        visit.turn.faces = visit.prices.covers(self._tokens)
+        visit.context.faces = visit.prices.covers(self._tokens)
         if self._receipt:
             try:
                 visit.check()  # others may have come meanwhile
@@ -341,21 +341,21 @@ class _Work:
                 self._refund()
                 raise
         queue = visit.door.parts.queue
-        queue.enter(visit.turn.lane)
-        self._waiting = queue.follow(visit.turn, visit.give_up)
+        queue.enter(visit.context.lane)
+        self._waiting = queue.follow(visit.context, visit.give_up)
         queue.renew()
         self._began = time.perf_counter()
 
     async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
         parts = self._visit.door.parts
-        parts.queue.leave(self._visit.turn.lane)
+        parts.queue.leave(self._visit.context.lane)
         parts.queue.forget(self._waiting)
         parts.look()
         if kind is None:
             waited_ms = self._visit.exchange.trace.of("queue", "load")
             parts.queue.learn(time.perf_counter() - self._began - waited_ms / 1e3)
             parts.queue.renew()
-        elif not self._visit.turn.begun:
+        elif not self._visit.context.begun:
             self._refund()
 
     def _refund(self) -> None:
@@ -369,7 +369,7 @@ def _unauthenticated(detail: str, error: str = "") -> Problem:
     return Problem("unauthenticated", detail, headers={"WWW-Authenticate": challenge})
 
 
-def _lane(request: Request, visitor: Visitor) -> Lane:
+def _lane(request: Request, visitor: RequestCaller) -> Lane:
     """The lane that a request asks for; without a wish, the tier's own or what is below."""
     highest = visitor.highest
     if (named := request.headers.get(LANE)) is None:

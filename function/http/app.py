@@ -10,38 +10,38 @@ from typing import TYPE_CHECKING
 from aiohttp import web
 
 from function.admission import setup
-from function.events import setup as desks
-from function.http.admission import Door
-from function.http.beside import Beside, Unattended
-from function.http.body import Limits
-from function.http.calls import Calls
+from function.background.events import setup as desks
+from function.background.jobs import setup as jobs_setup
+from function.background.jobs.runner import JobRunner
+from function.background.jobs.stream_limits import StreamLimits
+from function.background.swapper import BackgroundSwapper, BackgroundTasks
+from function.http.admission import Admission
+from function.http.body import BodyReader
 from function.http.edge import Edge
 from function.http.events import Events
+from function.http.job_requests import JobRequests
 from function.http.jobs import ID, Jobs
-from function.http.ordering import Ordering
 from function.http.origins import Origins
-from function.http.probes import Probes, Seldom
+from function.http.probes import Probes, RateLimit
 from function.http.quota import Quotas
 from function.http.static import Static
+from function.http.swaps import Swaps
 from function.http.uris import Uris
-from function.jobs import setup as jobs_setup
-from function.jobs.seats import Seats
-from function.jobs.works import Works
-from function.metrics import Metrics
 from function.storage import storage as storages
+from function.telemetry.metrics import Metrics
 from warmup.phase import Phase
 
 if TYPE_CHECKING:
-    from function.http.health import Health
     from function.http.uris import Fetch
-    from function.runtime.lost import DeviceLostError
+    from function.runtime.gpu.lost import DeviceLostError
+    from function.service.health import Health
     from function.settings import Settings
 
-FORCED = web.AppKey("forced", Seldom)
+FORCED = web.AppKey("forced", RateLimit)
 EDGE = web.AppKey("edge", Edge)
 METRICS = web.AppKey("metrics", Metrics)
-LIMITS = web.AppKey("limits", Limits)
-WORKS = web.AppKey("works", Works)
+LIMITS = web.AppKey("limits", BodyReader)
+WORKS = web.AppKey("works", JobRunner)
 
 
 def build(settings: Settings, health: Health, fetch: Fetch | None = None) -> web.Application:
@@ -60,7 +60,7 @@ def build(settings: Settings, health: Health, fetch: Fetch | None = None) -> web
     service, replica = health.service, health.replica
     parts = setup.parts(settings, lambda: service.places)
     storage = storages.of(settings)
-    unattended = Unattended(service, parts, replica)
+    unattended = BackgroundSwapper(service, parts, replica)
     works = jobs_setup.works(
         settings,
         storage=storage,
@@ -77,10 +77,10 @@ def build(settings: Settings, health: Health, fetch: Fetch | None = None) -> web
         origins=Origins.of(settings),
     )
     service.on_load_error = replica.repair
-    door = Door(parts, settings.request_timeout_s)
+    door = Admission(parts, settings.request_timeout_s)
     fetch = fetch or Uris(storage, settings.max_body_bytes, settings.uri_buckets)
-    limits = Limits(door, settings.max_body_bytes, settings.body_timeout_s)
-    ordering = Ordering(
+    limits = BodyReader(door, settings.max_body_bytes, settings.body_timeout_s)
+    ordering = JobRequests(
         works,
         limits,
         fetch,
@@ -88,9 +88,9 @@ def build(settings: Settings, health: Health, fetch: Fetch | None = None) -> web
         settings.output_buckets,
         settings.webhook_secret,
     )
-    seats = Seats(settings.job_streams, settings.job_caller_streams)
+    seats = StreamLimits(settings.job_streams, settings.job_caller_streams)
     jobs = Jobs(ordering, replica, settings.request_timeout_s, seats)
-    calls = Calls(service, replica, limits, fetch, jobs)
+    calls = Swaps(service, replica, limits, fetch, jobs)
     quotas = Quotas(limits, fetch)
     desk = desks.desk(settings, storage, unattended.swap, unattended.gate, service.places)
     events = Events(desk, replica, limits, frozenset(settings.event_senders))
@@ -132,7 +132,7 @@ def build(settings: Settings, health: Health, fetch: Fetch | None = None) -> web
         ]
     )
     app.cleanup_ctx.append(parts.running)
-    beside = Beside(desk, works, storage, settings.drain_timeout_s)
+    beside = BackgroundTasks(desk, works, storage, settings.drain_timeout_s)
     app.on_shutdown.append(beside.stopping)
     app.cleanup_ctx.append(beside.running)
     return app

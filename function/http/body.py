@@ -11,8 +11,8 @@ from aiohttp import hdrs
 from aiohttp.http import HttpProcessingError
 from aiohttp.web import RequestPayloadError
 
-from function.http.aside import AT_ONCE
 from function.http.edge import exchange_of
+from function.http.offload import AT_ONCE
 from function.problems import Problem
 
 if TYPE_CHECKING:
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
     from aiohttp.web import Request
 
-    from function.http.admission import Door
+    from function.http.admission import Admission
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class BodyReader:
     """How much and how long.
 
     Attributes:
@@ -37,7 +37,7 @@ class Limits:
         parsing: lets one large body be parsed at a time.
     """
 
-    door: Door
+    door: Admission
     max_bytes: int
     timeout_s: float
     setting: str = "EMBER_MAX_BODY_BYTES"
@@ -58,7 +58,7 @@ class Limits:
         return await asyncio.shield(task)
 
 
-async def read(request: Request, limits: Limits) -> bytearray:
+async def read(request: Request, limits: BodyReader) -> bytearray:
     """Read the body. Until the request ends it takes room of that for all bodies.
 
     A client that waits for `100 Continue` gets it here and not before, so that whatever is wrong
@@ -113,7 +113,7 @@ async def read(request: Request, limits: Limits) -> bytearray:
         raise Problem("bad_request", "The transfer of the body is broken.") from None
 
 
-def _too_large(limits: Limits, value: int) -> Problem:
+def _too_large(limits: BodyReader, value: int) -> Problem:
     """The problem; `value` is the announced length, or what had come when the limit was hit."""
     named = f" ({limits.setting})" if limits.setting else ""
     problem = Problem(

@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING
 
 from aiohttp import hdrs, web
 
-from function import logs
-from function.ending import CLIENT_GONE
 from function.http import answers
 from function.problems import Problem
-from function.spans import Kind, Span
-from function.trace import Trace
-from function.tracecontext import TraceContext
+from function.telemetry import logs
+from function.telemetry.ending import CLIENT_GONE
+from function.telemetry.spans import Span, SpanKind
+from function.telemetry.timings import Timings
+from function.telemetry.trace_context import TraceContext
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from aiohttp.web_request import BaseRequest
 
     from function.http.origins import Origins
-    from function.metrics import Metrics
+    from function.telemetry.metrics import Metrics
 
 log = logging.getLogger("ember.http")
 
@@ -61,7 +61,7 @@ class Exchange:
     request_id: str
     span: Span
     subject: str | None = None
-    trace: Trace = field(default_factory=Trace)
+    trace: Timings = field(default_factory=Timings)
     bytes_in: int = 0
     code: str | None = None
     warnings: tuple[str, ...] = ()
@@ -235,7 +235,7 @@ def _begin(request: BaseRequest, route: str) -> Exchange:
     parent = TraceContext.parse(headers.get("traceparent"), headers.get("tracestate"))
     span = Span(
         f"{request.method} {route}",
-        Kind.SERVER,
+        SpanKind.SERVER,
         parent,
         recorded=route.startswith("/v1/") or (route, request.method) == ("/", "POST"),
     )

@@ -14,29 +14,29 @@ from typing import TYPE_CHECKING
 
 from aiohttp import hdrs, web
 
-from function.events import wire
-from function.events.event import BATCH
-from function.events.outcome import Kind
+from function.background.events import wire
+from function.background.events.event import BATCH
+from function.background.events.outcome import OutcomeKind
 from function.http import body
-from function.http.aside import aside
 from function.http.edge import exchange_of
-from function.http.health import check_open
+from function.http.offload import aside
 from function.problems import Problem
+from function.service.health import check_open
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from aiohttp.web import Request, Response
 
-    from function.events.desk import Desk
-    from function.events.outcome import Outcome
-    from function.http.admission import Visitor
-    from function.http.body import Limits
+    from function.background.events.outcome import Outcome
+    from function.background.events.processor import EventProcessor
+    from function.http.admission import RequestCaller
+    from function.http.body import BodyReader
     from warmup.replica import Replica
 
 OUTCOME = "Ember-Event"
 OUTCOME_ABOUT = "What became of the event: " + "; ".join(
-    f"`{kind}`, {kind.meaning}" for kind in Kind
+    f"`{kind}`, {kind.meaning}" for kind in OutcomeKind
 )
 _MAX_BYTES = 1024**2
 
@@ -52,9 +52,9 @@ class Events:
         senders: who may send them, where callers say who they are.
     """
 
-    desk: Desk | None
+    desk: EventProcessor | None
     replica: Replica
-    limits: Limits
+    limits: BodyReader
     senders: frozenset[str]
 
     async def take(self, request: Request) -> Response:
@@ -81,7 +81,7 @@ class Events:
         )
         if worst := _worst(outcomes):
             raise worst
-        if any(outcome.kind is Kind.ACCEPTED for outcome in outcomes):
+        if any(outcome.kind is OutcomeKind.ACCEPTED for outcome in outcomes):
             return web.Response(status=202)
         results = [each.result for each in outcomes if each.result and self.desk.answers_results]
         if not results:
@@ -92,7 +92,7 @@ class Events:
         told = json.dumps([each.structured() for each in results]).encode()
         return web.Response(body=told, headers={hdrs.CONTENT_TYPE: BATCH})
 
-    def _check_sender(self, visitor: Visitor) -> None:
+    def _check_sender(self, visitor: RequestCaller) -> None:
         """See that whoever sends this may tell of uploads, which costs nothing.
 
         Raises:

@@ -19,8 +19,8 @@ from aiohttp import hdrs
 from function.http import body, form, jsonbody
 from function.http.edge import exchange_of
 from function.http.jsonbody import LongString
-from function.orders import Upload
 from function.problems import Problem
+from function.requests import Upload
 from function.storage import inline
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from aiohttp.web import Request
 
-    from function.http.body import Limits
+    from function.http.body import BodyReader
     from function.http.uris import Fetch
 
 MULTIPART = "multipart/form-data"
@@ -111,7 +111,7 @@ class Form:
     values: dict[str, Any]
 
 
-async def read(request: Request, table: Table, limits: Limits, fetch: Fetch) -> Form:
+async def read(request: Request, table: Table, limits: BodyReader, fetch: Fetch) -> Form:
     """Read a request's body into its fields, and fetch what is behind URIs.
 
     Args:
@@ -126,7 +126,7 @@ async def read(request: Request, table: Table, limits: Limits, fetch: Fetch) -> 
     return await fetched(await sent(request, table, limits), request, limits, fetch)
 
 
-async def sent(request: Request, table: Table, limits: Limits) -> Sent:
+async def sent(request: Request, table: Table, limits: BodyReader) -> Sent:
     """Read a request's body into its fields; see `read`."""
     no_query(request)
     media_type, boundary = _content_type(request)
@@ -142,7 +142,7 @@ async def sent(request: Request, table: Table, limits: Limits) -> Sent:
     return found
 
 
-async def fetched(sent: Sent, request: Request, limits: Limits, fetch: Fetch) -> Form:
+async def fetched(sent: Sent, request: Request, limits: BodyReader, fetch: Fetch) -> Form:
     """Fetch what is behind the URIs of a request; see `read`."""
     exchange = exchange_of(request)
     take, give_back = limits.door.body()

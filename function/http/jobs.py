@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, Any
 
 from aiohttp import hdrs, web
 
+from function.background.jobs import report
+from function.background.jobs.changes import Changes
+from function.background.jobs.job import key_of, owner_of
+from function.background.jobs.store import JobStoreError
+from function.background.jobs.stream_limits import TooManyStreamsError
 from function.http import accept, answers, fields, ranges
 from function.http.admission import overloaded, retry_after
 from function.http.edge import exchange_of
-from function.http.health import check_open
-from function.http.ordering import answered
+from function.http.job_requests import answered
 from function.http.tables import ASYNC, JOB
-from function.jobs import report
-from function.jobs.book import BookError
-from function.jobs.changes import Changes
-from function.jobs.job import key_of, owner_of
-from function.jobs.seats import ManyError
 from function.problems import Problem
+from function.service.health import check_open
 from warmup.phase import Phase
 
 if TYPE_CHECKING:
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 
     from aiohttp.web import Request, Response
 
-    from function.http.admission import Visit
-    from function.http.ordering import Ordering
-    from function.jobs.job import Job
-    from function.jobs.seats import Seat, Seats
+    from function.background.jobs.job import Job
+    from function.background.jobs.stream_limits import Stream, StreamLimits
+    from function.http.admission import AdmittedRequest
+    from function.http.job_requests import JobRequests
     from warmup.replica import Replica
 
 PREFER, RESPOND_ASYNC = "Prefer", "respond-async"
@@ -64,7 +64,9 @@ class Jobs:
         seats: for who listens to streams.
     """
 
-    def __init__(self, ordering: Ordering, replica: Replica, stream_s: float, seats: Seats) -> None:
+    def __init__(
+        self, ordering: JobRequests, replica: Replica, stream_s: float, seats: StreamLimits
+    ) -> None:
         self.ordering, self.replica, self.stream_s, self.seats = ordering, replica, stream_s, seats
         self.changes = Changes(ordering.works.book, self._event, self._leaving)
 
@@ -81,13 +83,13 @@ class Jobs:
                     field="id",
                     hint="Use a UUID.",
                 )
-            opened = await self.ordering.order(request, visit, name, JOB)
+            opened = await self.ordering.wanted(request, visit, name, JOB)
             return await self._told(opened.job, 201 if opened.new else 200)
 
     async def make(self, request: Request) -> Response:
         """Make a job of a swap whose answer nobody waits for."""
         async with self._visit(request) as visit:
-            opened = await self.ordering.order(request, visit, uuid.uuid4().hex, ASYNC)
+            opened = await self.ordering.wanted(request, visit, uuid.uuid4().hex, ASYNC)
             exchange_of(request).headers["Preference-Applied"] = RESPOND_ASYNC
             return await self._told(opened.job, 202)
 
@@ -165,7 +167,7 @@ class Jobs:
         stream = self._stream(job, seen, self._seat(visit.visitor.subject))
         return web.Response(body=stream, content_type=STREAM, charset="utf-8")
 
-    async def _stream(self, job: Job, seen: int, seat: Seat) -> AsyncIterator[bytes]:
+    async def _stream(self, job: Job, seen: int, seat: Stream) -> AsyncIterator[bytes]:
         """Whatever has changed since a version, until there is nothing more to come."""
         until = time.monotonic() + self.stream_s
         try:
@@ -185,7 +187,7 @@ class Jobs:
         finally:
             seat.release()
 
-    def _seat(self, subject: str | None) -> Seat:
+    def _seat(self, subject: str | None) -> Stream:
         """A seat for a stream.
 
         Raises:
@@ -194,7 +196,7 @@ class Jobs:
         seats = self.seats
         try:
             return seats.take(subject)
-        except ManyError as error:
+        except TooManyStreamsError as error:
             if not error.own:
                 raise overloaded(
                     "As many streams as there is room for are open.",
@@ -210,10 +212,10 @@ class Jobs:
             setting="EMBER_JOB_CALLER_STREAMS",
         )
 
-    def _visit(self, request: Request) -> Visit:
+    def _visit(self, request: Request) -> AdmittedRequest:
         return self.ordering.limits.door.visit(request, waits=False)
 
-    async def _found(self, request: Request, visit: Visit) -> Job:
+    async def _found(self, request: Request, visit: AdmittedRequest) -> Job:
         """The job that a request is about; of others there is none.
 
         Raises:
@@ -246,7 +248,7 @@ class Jobs:
         if job.state.open:
             try:
                 ahead = await self.ordering.works.book.ahead(job.spec.key)
-            except BookError:
+            except JobStoreError:
                 ahead = None
             load = self.ordering.limits.door.parts.queue.load
             if load.hold_s is not None:

@@ -11,7 +11,7 @@ from PIL import Image
 
 from function import __version__
 from function.admission.caller import SUBJECT
-from function.events.event import BATCH, STRUCTURED
+from function.background.events.event import BATCH, STRUCTURED
 from function.http import schemas
 from function.http.admission import LANE, TIMEOUT
 from function.http.events import OUTCOME, OUTCOME_ABOUT
@@ -20,10 +20,10 @@ from function.http.jobs import ID, LAST, PREFER, RESPOND_ASYNC, STREAM
 from function.http.quota import GRANT, IDEMPOTENCY
 from function.http.tables import FACES, JOB, SWAP
 from function.images.formats import FORMATS
-from function.images.kinds import Kind
+from function.images.kinds import FileKind
 from function.problems import KINDS
-from function.service import sample
-from function.turn import Lane
+from function.request_context import Lane
+from function.service.service import sample
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -116,7 +116,7 @@ def _swap() -> Schema:
         ),
         "responses": _responses(
             {each.media_type: {} for each in FORMATS.values()}
-            | {str(Kind.GIF): {}}
+            | {str(FileKind.GIF): {}}
             | {JSON: {"schema": schemas.ref("Swap")}}
         )
         | {"202": _job_answer("It will be done")},
@@ -168,7 +168,7 @@ def _jobs() -> Schema:
     job = {"200": _job_answer("How far it is")}
     created = {"201": _job_answer("It is made"), "200": _job_answer("It was made before")}
     photos: Schema = {each.media_type: {} for each in FORMATS.values()}
-    photos |= {str(kind): {} for kind in Kind}
+    photos |= {str(kind): {} for kind in FileKind}
     words: Schema = {"type": "string"}
     told = {"id": words, "event": words, "data": words}  # of each event
     text: Schema = {STREAM: {"schema": {"type": "object", "properties": told}}}

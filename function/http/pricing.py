@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from function.admission.policy import Job
-from function.http.aside import AT_ONCE, aside
+from function.admission.policy import PricedJob
+from function.http.offload import AT_ONCE, aside
 from function.images import kinds, size
 from function.problems import Problem
 from function.video import measure
@@ -15,39 +15,39 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from function.admission.policy import Prices
-    from function.orders import SwapOrder, Upload
+    from function.requests import SwapRequest, Upload
 
 
-async def price(prices: Prices, order: SwapOrder) -> int:
+async def price(prices: Prices, wanted: SwapRequest) -> int:
     """Tokens for a swap.
 
     Raises:
         Problem: a file cannot be read, so that no work will be done on it.
     """
-    (tokens,) = await batch_price(prices, order, [order.target])
+    (tokens,) = await batch_price(prices, wanted, [wanted.target])
     return tokens
 
 
 async def batch_price(
-    prices: Prices, order: SwapOrder, targets: Sequence[Upload]
+    prices: Prices, wanted: SwapRequest, targets: Sequence[Upload]
 ) -> tuple[int, ...]:
     """Tokens for each target of a job; several cost what a batch does.
 
     Args:
         prices: the price list.
-        order: what is to be done with each target.
+        wanted: what is to be done with each target.
         targets: the targets.
 
     Raises:
         Problem: a file cannot be read, so that no work will be done on it.
     """
-    others = [*order.sources, *([order.like] if order.like else [])]
+    others = [*wanted.sources, *([wanted.like] if wanted.like else [])]
     shared = sum(len(each.data) for each in others)
-    job = Job(
+    job = PricedJob(
         0,
-        len(order.sources),
-        order.faces.named,
-        like=order.like is not None,
+        len(wanted.sources),
+        wanted.faces.named,
+        like=wanted.like is not None,
         others=tuple([await _photo(each) for each in others]),
     )
     jobs = [

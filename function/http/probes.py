@@ -18,10 +18,10 @@ from warmup.trace_format import trace_events
 if TYPE_CHECKING:
     from aiohttp.web import Request, Response
 
-    from function.http.admission import Door
-    from function.http.health import Health
-    from function.metrics import Metrics
-    from function.service import Service
+    from function.http.admission import Admission
+    from function.service.health import Health
+    from function.service.service import Service
+    from function.telemetry.metrics import Metrics
     from warmup.replica import Replica
 
 _FORMATS = ("json", "trace")
@@ -32,7 +32,7 @@ _PAUSE_S = 60.0
 _FORWARDED = (hdrs.FORWARDED, hdrs.X_FORWARDED_FOR, hdrs.VIA)
 
 
-class Seldom:
+class RateLimit:
     """Lets something be done once in `pause_s` seconds; `next` is when it may be done again."""
 
     def __init__(self, pause_s: float) -> None:
@@ -69,8 +69,8 @@ class Probes:
     replica: Replica
     metrics: Metrics
     health: Health
-    door: Door
-    forced: Seldom = field(default_factory=lambda: Seldom(_PAUSE_S))
+    door: Admission
+    forced: RateLimit = field(default_factory=lambda: RateLimit(_PAUSE_S))
 
     async def healthz(self, _: Request) -> Response:
         """Alive, whatever the replica is doing, unless a thread is stuck."""

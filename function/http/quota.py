@@ -15,7 +15,7 @@ from function.problems import Problem
 if TYPE_CHECKING:
     from aiohttp.web import Request, Response
 
-    from function.http.body import Limits
+    from function.http.body import BodyReader
     from function.http.fields import Table
     from function.http.uris import Fetch
 
@@ -34,7 +34,7 @@ _KEY = re.compile(r"[!-~]{1,128}")
 class Quotas:
     """Handlers of the calls about tokens."""
 
-    limits: Limits
+    limits: BodyReader
     fetch: Fetch
 
     async def standing(self, request: Request) -> Response:
@@ -46,7 +46,7 @@ class Quotas:
             told: dict[str, Any] = {
                 "subject": visitor.subject,
                 "tier": tier.name,
-                "lane": str(visit.turn.lane),
+                "lane": str(visit.context.lane),
                 "unlimited": visitor.allowance is None,
             }
             if visitor.subject is not None and visitor.allowance is not None:

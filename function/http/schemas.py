@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from function.caution import Caution
-from function.jobs.job import Call, State
+from function.background.jobs.job import Call, JobState
 from function.problems import KINDS
-from function.runtime import slot
+from function.quality_warning import QualityWarning
+from function.runtime import lazy_engine
 from warmup.phase import Phase
 
 Schema = dict[str, Any]
@@ -75,9 +75,9 @@ def components() -> Schema:
             ms=_number(),
         ),
         "Warning": {
-            "description": "\n".join(f"- `{each}`: {each.meaning}" for each in Caution),
+            "description": "\n".join(f"- `{each}`: {each.meaning}" for each in QualityWarning),
             "type": "string",
-            "enum": [str(each) for each in Caution],
+            "enum": [str(each) for each in QualityWarning],
         },
         "Standing": {
             "type": "object",
@@ -108,9 +108,9 @@ def components() -> Schema:
             next=_or_null(_integer("The `start` of those that follow, if there are any.")),
         ),
         "JobState": {
-            "description": "\n".join(f"- `{each}`: {each.meaning}" for each in State),
+            "description": "\n".join(f"- `{each}`: {each.meaning}" for each in JobState),
             "type": "string",
-            "enum": [str(each) for each in State],
+            "enum": [str(each) for each in JobState],
         },
         "Phase": {"type": "string", "enum": [str(phase) for phase in Phase]},
         "Alive": _object(
@@ -129,7 +129,10 @@ def components() -> Schema:
                 "description": "How far each model is.",
                 "type": "object",
                 "additionalProperties": _object(
-                    state={"type": "string", "enum": [str(state) for state in slot.State]},
+                    state={
+                        "type": "string",
+                        "enum": [str(state) for state in lazy_engine.LoadState],
+                    },
                     provider=_or_null(_string("What really executes it.")),
                     variant=_or_null(_string("The variant that stands in for the full model.")),
                     passed_over=_list(

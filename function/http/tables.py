@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from function.faces.look import BLEND
+from function.faces.options import BLEND
 from function.faces.select import Selection, Way
 from function.http.fields import Photos, Value
 from function.images.formats import FORMATS

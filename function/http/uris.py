@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from function.orders import Upload
 from function.problems import Problem
+from function.requests import Upload
 from function.storage import names
 
 if TYPE_CHECKING:

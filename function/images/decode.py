@@ -14,11 +14,11 @@ import warnings
 
 from PIL import AvifImagePlugin, ExifTags, Image, ImageChops, ImageFile
 
-from function.caution import Caution
 from function.images import colour, guard, signature, tiff
 from function.images.jpeg import END, jpeg
 from function.images.picture import Picture
 from function.problems import Problem
+from function.quality_warning import QualityWarning
 
 # Pillow's settings are the process's, so they are made once. Pixels are counted here, per request;
 # Pillow's own limit would make warnings of some of those problems. Its other warnings are about
@@ -115,7 +115,7 @@ def decode(
         _log.debug("the %s cannot be decoded", name, exc_info=True)
         problem = _broken(kind, name, cut_short=file.ran_out or guard.ends_early(kind, data))
     else:
-        told = (Caution.FIRST_FRAME, several), (Caution.NO_END, endless)
+        told = (QualityWarning.FIRST_FRAME, several), (QualityWarning.NO_END, endless)
         cautions = tuple(caution for caution, holds in told if holds)
         return Picture(pixels, alpha, gray, kind.lower().replace("heif", "heic"), cautions)
     # out here the problem has no context, which would keep the half decoded image in memory

@@ -15,7 +15,7 @@ _RAW = b"crx "  # a camera's, in the form of a film
 _EBML = b"\x1aE\xdf\xa3"
 
 
-class Kind(StrEnum):
+class FileKind(StrEnum):
     """A kind of clip by its media type."""
 
     MP4 = "video/mp4"
@@ -28,7 +28,7 @@ class Kind(StrEnum):
     @property
     def still(self) -> bool:
         """Whether it is an animated image: it has no sound, and Pillow reads it."""
-        return self in {Kind.GIF, Kind.WEBP}
+        return self in {FileKind.GIF, FileKind.WEBP}
 
     @property
     def suffix(self) -> str:
@@ -37,33 +37,33 @@ class Kind(StrEnum):
 
 
 SUFFIXES = {
-    ".mp4": Kind.MP4,
-    ".m4v": Kind.MP4,
-    ".mov": Kind.MOV,
-    ".webm": Kind.WEBM,
-    ".mkv": Kind.MKV,
-    ".gif": Kind.GIF,
-    ".webp": Kind.WEBP,
+    ".mp4": FileKind.MP4,
+    ".m4v": FileKind.MP4,
+    ".mov": FileKind.MOV,
+    ".webm": FileKind.WEBM,
+    ".mkv": FileKind.MKV,
+    ".gif": FileKind.GIF,
+    ".webp": FileKind.WEBP,
 }
 
 
-def video(head: bytes | bytearray) -> Kind | None:
+def video(head: bytes | bytearray) -> FileKind | None:
     """The kind of a video; None for whatever else it is.
 
     Args:
         head: the file, or its first `HEAD` bytes.
     """
     if head.startswith(_EBML):
-        return Kind.WEBM if b"webm" in head[:64] else Kind.MKV
+        return FileKind.WEBM if b"webm" in head[:64] else FileKind.MKV
     if head[4:8] == b"ftyp":
         brand = head[8:12]
         if brand == _RAW or signature.image_format(bytes(head[:HEAD])) is not None:
             return None
-        return Kind.MOV if brand == b"qt  " else Kind.MP4
-    return Kind.MOV if head[4:8] in _ATOMS else None
+        return FileKind.MOV if brand == b"qt  " else FileKind.MP4
+    return FileKind.MOV if head[4:8] in _ATOMS else None
 
 
-def animation(data: bytes | bytearray) -> Kind | None:
+def animation(data: bytes | bytearray) -> FileKind | None:
     """The kind of an animated image; None for whatever else it is, also for a GIF of one image.
 
     Args:
@@ -71,9 +71,9 @@ def animation(data: bytes | bytearray) -> Kind | None:
     """
     if frames(data, 2).count < 2:
         return None
-    return Kind.WEBP if data.startswith(b"RIFF") else Kind.GIF
+    return FileKind.WEBP if data.startswith(b"RIFF") else FileKind.GIF
 
 
-def clip(data: bytes | bytearray) -> Kind | None:
+def clip(data: bytes | bytearray) -> FileKind | None:
     """The kind of a clip, be it a video or an animation, from the whole file."""
     return video(data[:HEAD]) or animation(data)

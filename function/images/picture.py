@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from function.caution import Caution
+    from function.quality_warning import QualityWarning
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,14 +22,14 @@ class Picture:
         gray: True when the photo has no colour (one channel in the file, or three that are equal
             everywhere); the result should stay gray.
         format: what the file was, in lower case: "jpeg", "png", …
-        cautions: what decoding had to leave out.
+        warnings: what decoding had to leave out.
     """
 
     pixels: NDArray[np.uint8]
     alpha: NDArray[np.uint8] | None = None
     gray: bool = False
     format: str = "jpeg"
-    cautions: tuple[Caution, ...] = ()
+    warnings: tuple[QualityWarning, ...] = ()
 
     @property
     def size(self) -> tuple[int, int]:

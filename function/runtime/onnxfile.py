@@ -14,7 +14,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from warmup.failures import DamagedError
-from warmup.file import HEAD, looks_like
+from warmup.models.file import HEAD, looks_like
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,7 +42,7 @@ _KINDS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Value:
+class GraphValue:
     """An input or an output.
 
     Attributes:
@@ -62,7 +62,7 @@ class Value:
 
 
 @dataclass(frozen=True, slots=True)
-class Tensor:
+class GraphTensor:
     """One constant array of the graph.
 
     Attributes:
@@ -104,9 +104,9 @@ class Graph:
     opset: int
     producer: str
     metadata: dict[str, str]
-    inputs: tuple[Value, ...]
-    outputs: tuple[Value, ...]
-    tensors: tuple[Tensor, ...]
+    inputs: tuple[GraphValue, ...]
+    outputs: tuple[GraphValue, ...]
+    tensors: tuple[GraphTensor, ...]
     operators: Counter[str]
     used: frozenset[str]
 
@@ -148,7 +148,7 @@ def read(path: Path) -> Graph:
         raise DamagedError(f"{path}: {error.strerror}") from error
 
 
-def values(graph: Graph, tensor: Tensor) -> NDArray[Any]:
+def values(graph: Graph, tensor: GraphTensor) -> NDArray[Any]:
     """The values of one of its tensors.
 
     Raises:
@@ -282,7 +282,7 @@ def _model(reader: _Reader, path: Path) -> Graph:
     )
 
 
-def _tensor(reader: _Reader, message: Span) -> Tensor:
+def _tensor(reader: _Reader, message: Span) -> GraphTensor:
     tensor = reader.fields(message)
     dims = tuple(number for each in tensor[1] for number in reader.numbers(each))
     name, width = _kind(_number(tensor[2]))
@@ -294,10 +294,10 @@ def _tensor(reader: _Reader, message: Span) -> Tensor:
         spans = [_span(each) for each in tensor[9] or (tensor[4] if name == "float32" else [])]
         whole = len(spans) == 1 and spans[0][1] - spans[0][0] == size
         begin = spans[0][0] if whole else None
-    return Tensor(reader.text(tensor[8]), name, dims, size, outside.get("location", ""), begin)
+    return GraphTensor(reader.text(tensor[8]), name, dims, size, outside.get("location", ""), begin)
 
 
-def _value(reader: _Reader, message: Span) -> Value:
+def _value(reader: _Reader, message: Span) -> GraphValue:
     value = reader.fields(message)
     kind = 0
     dims: tuple[int | str, ...] = ()
@@ -309,7 +309,7 @@ def _value(reader: _Reader, message: Span) -> Value:
             for shape in tensor[2]:
                 axes = reader.fields(_span(shape))[1]
                 dims = tuple(_dim(reader, _span(each)) for each in axes)
-    return Value(reader.text(value[1]), _kind(kind)[0], dims)
+    return GraphValue(reader.text(value[1]), _kind(kind)[0], dims)
 
 
 def _dim(reader: _Reader, message: Span) -> int | str:

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from function.runtime import device, sanity
+from function.runtime import sanity
 from function.runtime.backends.cuda import Cuda
 from function.runtime.backends.onnx import OnnxEngine
 from function.runtime.backends.tensorrt import open_plan
 from function.runtime.engine import NotOnDeviceError, Ports
+from function.runtime.gpu import device
 from function.runtime.sanity import WrongResultError
-from warmup.tensorrt import runner
+from warmup.plans.tensorrt import runner
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,8 +28,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from function.runtime.engine import Engine
-    from warmup.manifest import Golden
-    from warmup.plan import Sidecar
+    from warmup.models.manifest import GoldenEntry
+    from warmup.plans.plan_key import Sidecar
 
 LEAST = {"fp32": 0.9999, "fp16": 0.999, "int8": 0.98}
 """How alike (cosine) each output has to be to the model's on the CPU, by precision."""
@@ -57,7 +58,7 @@ class Proof:
     precision: str
     items: Sequence[tuple[NDArray[np.float32], ...]] = ()
     ports: Ports = field(default_factory=Ports)
-    golden: Golden | None = None
+    golden: GoldenEntry | None = None
     number: int = 0
 
     def graph(self, path: Path) -> None:

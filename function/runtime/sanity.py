@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from function.runtime.engine import Engine
-    from warmup.manifest import Golden
+    from warmup.models.manifest import GoldenEntry
 
 
 class WrongResultError(WarmupError):
@@ -38,7 +38,7 @@ def finite(name: str, outputs: Sequence[NDArray[np.float32]]) -> None:
         raise WrongResultError(f"{name} gives values that are not finite")
 
 
-def known(name: str, engine: Engine, golden: Golden) -> None:
+def known(name: str, engine: Engine, golden: GoldenEntry) -> None:
     """Run a model on its golden input and compare its first output with the golden one.
 
     Args:

@@ -21,9 +21,9 @@ from function.storage.place import (
     not_found,
     too_large,
 )
-from warmup.fetch.gcs import Cloud, translating
-from warmup.fetch.source import RefusedError, TransientError
-from warmup.fetch.thread import in_thread
+from warmup.objects.gcs import Cloud, translating
+from warmup.objects.source import RefusedError, TransientError
+from warmup.objects.thread import in_thread
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

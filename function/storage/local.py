@@ -26,8 +26,8 @@ from function.storage.place import (
     not_found,
     too_large,
 )
-from warmup.fetch.source import TransientError
-from warmup.fetch.thread import in_thread
+from warmup.objects.source import TransientError
+from warmup.objects.thread import in_thread
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -10,8 +10,8 @@ import math
 from typing import TYPE_CHECKING, TypeVar
 
 from function.problems import Problem
-from warmup.fetch.retry import Patience
-from warmup.fetch.source import TransientError
+from warmup.objects.retry import Patience
+from warmup.objects.source import TransientError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence

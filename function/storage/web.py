@@ -19,6 +19,7 @@ import aiohttp
 
 from function.problems import Problem
 from function.storage.addresses import inside, public
+from function.storage.fair_semaphore import FairSemaphore
 from function.storage.pace import LEAST, Pace, TooSlowError
 from function.storage.place import (
     ChangedError,
@@ -29,10 +30,9 @@ from function.storage.place import (
     not_found,
     too_large,
 )
-from function.storage.shares import Shares
-from warmup.fetch.retry import retry_after
-from warmup.fetch.source import TransientError
-from warmup.fetch.urls import exact
+from warmup.objects.retry import retry_after
+from warmup.objects.source import TransientError
+from warmup.objects.urls import exact
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence
@@ -77,7 +77,7 @@ class Web:
         self._networks, self._silence_s, self._resolver = networks, silence_s, resolver
         self._trust: ssl.SSLContext | None = None
         self._sessions: dict[tuple[str, str], aiohttp.ClientSession] = {}
-        self._places = {pool: Shares(every, each) for pool, (every, each) in _PLACES.items()}
+        self._places = {pool: FairSemaphore(every, each) for pool, (every, each) in _PLACES.items()}
 
     async def stat(self, uri: str) -> Facts:
         """See `Place`."""

@@ -12,22 +12,22 @@ from PIL import Image
 import function.images.decode  # noqa: F401 (makes Pillow's settings, which are the process's)
 from function.images.frames import frames
 from function.images.gif_file import GifFile, Indexed
-from function.images.kinds import Kind
+from function.images.kinds import FileKind
 from function.images.picture import Picture
 from function.images.webp_file import WebpFile
-from function.orders import ClipResult
 from function.problems import Problem
+from function.requests import ClipResult
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
-    from function.caution import Caution
     from function.faces.face import Box
     from function.faces.select import Selection
-    from function.video.limits import Limits
-    from function.video.studio import Studio
+    from function.quality_warning import QualityWarning
+    from function.video.clip_swapper import ClipSwapper
+    from function.video.limits import ClipLimits
 
 log = logging.getLogger(__name__)
 
@@ -38,7 +38,7 @@ _CLEAR = 255
 _WEBP_QUALITY = 90
 
 
-class Frame:
+class AnimationFrame:
     """One frame of an animation, put together with those below it.
 
     Args:
@@ -85,7 +85,7 @@ class Animation:
         Problem: `bad_clip`, `clip_too_long` or `too_many_pixels`.
     """
 
-    def __init__(self, data: bytes, kind: Kind, limits: Limits) -> None:
+    def __init__(self, data: bytes, kind: FileKind, limits: ClipLimits) -> None:
         found = frames(data)
         limits.check(size=len(data), pixels=found.pixels, frames=found.count)
         if found.total > MOST_PIXELS:
@@ -102,7 +102,9 @@ class Animation:
         try:
             self._image = Image.open(io.BytesIO(data), formats=(kind.name,))
             self._check_canvas()
-            there = found.count if kind is Kind.GIF else int(getattr(self._image, "n_frames", 1))
+            there = (
+                found.count if kind is FileKind.GIF else int(getattr(self._image, "n_frames", 1))
+            )
         except Exception:  # as in `images.decode`: whatever fails here is the file's fault
             raise _broken() from None
         self.count = min(there, found.count)
@@ -127,7 +129,7 @@ class Animation:
         loop = self._image.info.get("loop")
         return loop if isinstance(loop, int) else None
 
-    def look(self) -> Frame | None:
+    def look(self) -> AnimationFrame | None:
         """The next frame; None after the last.
 
         Raises:
@@ -145,21 +147,21 @@ class Animation:
             raise _broken() from None
         if image.size != self.size:
             image = image.crop((0, 0, *self.size))
-        frame = Frame(image, self.seconds, duration)
+        frame = AnimationFrame(image, self.seconds, duration)
         self.durations.append(duration)
         self._limits.check(seconds=self.seconds)
         return frame
 
 
 async def swap_animation(
-    studio: Studio,
+    studio: ClipSwapper,
     data: bytes,
-    kinds: tuple[Kind, Kind],
+    kinds: tuple[FileKind, FileKind],
     selection: Selection,
     like: NDArray[np.float32] | None,
     *,
     quality: int | None,
-    limits: Limits,
+    limits: ClipLimits,
 ) -> tuple[bytes, ClipResult]:
     """Swap the faces of an animated image.
 
@@ -189,7 +191,7 @@ async def swap_animation(
     if not studio.swapped:
         raise studio.nobody(selection)
     image = await run(finish)
-    cautions: tuple[Caution, ...] = tuple(sorted(studio.cautions))
+    warnings: tuple[QualityWarning, ...] = tuple(sorted(studio.warnings))
     return image, ClipResult(
         media_type=str(becomes),
         size=film.size,
@@ -197,16 +199,16 @@ async def swap_animation(
         seconds=film.seconds,
         swapped=studio.swapped,
         most_faces=studio.most_faces,
-        cautions=cautions,
+        warnings=warnings,
         source=studio.source.face,
     )
 
 
 def _writer(
-    film: Animation, becomes: Kind, quality: int | None
-) -> tuple[Callable[[Frame], None], Callable[[], bytes]]:
+    film: Animation, becomes: FileKind, quality: int | None
+) -> tuple[Callable[[AnimationFrame], None], Callable[[], bytes]]:
     """Two functions: one adds a frame to the result, the other gives the whole file."""
-    if becomes is Kind.GIF:
+    if becomes is FileKind.GIF:
         gif = GifFile(film.size, film.loop)
         return lambda frame: gif.add(_indexed(frame), frame.duration), gif.finish
     loop = 1 if film.loop is None else film.loop
@@ -214,7 +216,7 @@ def _writer(
     return lambda frame: webp.add(_whole(frame), frame.duration), webp.finish
 
 
-def _whole(frame: Frame) -> Image.Image:
+def _whole(frame: AnimationFrame) -> Image.Image:
     """A frame with all its colours, for WebP."""
     image = Image.fromarray(frame.pixels)
     if frame.picture.alpha is not None:
@@ -222,7 +224,7 @@ def _whole(frame: Frame) -> Image.Image:
     return image
 
 
-def _indexed(frame: Frame) -> Indexed:
+def _indexed(frame: AnimationFrame) -> Indexed:
     """A frame in at most 256 colours, for GIF: outside of the faces exactly those that it had.
 
     The faces get the nearest of these, dithered, and as many new ones as there is room for.
@@ -264,7 +266,7 @@ def _colours(pixels: NDArray[np.uint8]) -> tuple[NDArray[np.uint8], NDArray[np.i
     return table, places.reshape(packed.shape)
 
 
-def _more(frame: Frame, count: int) -> list[int]:
+def _more(frame: AnimationFrame, count: int) -> list[int]:
     """Up to so many colours that the faces have now, as numbers in a row."""
     if count < 1:
         return []

@@ -15,11 +15,11 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from function import __version__
-from function.caution import Caution
 from function.images import kinds
-from function.images.kinds import Kind
-from function.orders import ClipResult
+from function.images.kinds import FileKind
 from function.problems import Problem
+from function.quality_warning import QualityWarning
+from function.requests import ClipResult
 from function.video.animation import swap_animation
 from function.video.decoder import decoder
 from function.video.parts import Folder
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from function.orders import ClipOrder, Parts
-    from function.video.limits import Limits
-    from function.video.plate import Plate
-    from function.video.reader import Facts, Reader
-    from function.video.studio import Studio
+    from function.requests import ClipRequest, PartStore
+    from function.video.clip_swapper import ClipSwapper
+    from function.video.editable_frame import EditableFrame
+    from function.video.limits import ClipLimits
+    from function.video.reader import VideoFacts, VideoReader
     from function.video.track import Tracker
     from function.video.writer import Encoding
 
@@ -44,26 +44,26 @@ _FORM = 2
 """Of what a part says about itself."""
 
 _FITS = {
-    Kind.MP4: {Kind.MP4, Kind.MOV, Kind.MKV},
-    Kind.MOV: {Kind.MP4, Kind.MOV, Kind.MKV},
-    Kind.MKV: {Kind.MP4, Kind.MOV, Kind.MKV},
-    Kind.WEBM: {Kind.WEBM, Kind.MKV},
+    FileKind.MP4: {FileKind.MP4, FileKind.MOV, FileKind.MKV},
+    FileKind.MOV: {FileKind.MP4, FileKind.MOV, FileKind.MKV},
+    FileKind.MKV: {FileKind.MP4, FileKind.MOV, FileKind.MKV},
+    FileKind.WEBM: {FileKind.WEBM, FileKind.MKV},
 }
 """What a video of each kind can become without a change to its sound, mostly."""
 
 
 async def swap_clip(
-    studio: Studio,
-    order: ClipOrder,
+    studio: ClipSwapper,
+    wanted: ClipRequest,
     like: NDArray[np.float32] | None,
-    limits: Limits,
-    parts: Parts | None,
+    limits: ClipLimits,
+    parts: PartStore | None,
 ) -> ClipResult:
     """Swap the faces of a clip.
 
     Args:
         studio: swaps frames.
-        order: what is wanted.
+        wanted: what is wanted.
         like: float32 [128], the person meant by `faces=like`.
         limits: what the clip may have.
         parts: keeps what is done, for another try at the same order; None where there is none.
@@ -71,21 +71,21 @@ async def swap_clip(
     Raises:
         Problem: the clip cannot be used, a face is missing, or a decoder is.
     """
-    kind = await studio.run(_kind, order.target)
+    kind = await studio.run(_kind, wanted.target)
     if kind.still:
-        data = await studio.run(_read, order.target, limits)
+        data = await studio.run(_read, wanted.target, limits)
         image, result = await swap_animation(
             studio,
             data,
-            (kind, order.kind or kind),
-            order.faces,
+            (kind, wanted.kind or kind),
+            wanted.faces,
             like,
-            quality=order.quality,
+            quality=wanted.quality,
             limits=limits,
         )
-        await studio.run(order.out.write_bytes, image)
+        await studio.run(wanted.out.write_bytes, image)
         return result
-    if order.kind and order.kind not in _FITS[kind]:
+    if wanted.kind and wanted.kind not in _FITS[kind]:
         raise Problem(
             "bad_value",
             f"A {kind.suffix} file can become {', '.join(sorted(k.suffix for k in _FITS[kind]))}.",
@@ -94,9 +94,9 @@ async def swap_clip(
     with decoder():
         await studio.run(import_module, "function.video.writer")
     if parts:
-        return await _Video(studio, order, limits, parts, kind).make(like)
+        return await _Video(studio, wanted, limits, parts, kind).make(like)
     with TemporaryDirectory(prefix="ember-clip-") as folder:
-        return await _Video(studio, order, limits, Folder(Path(folder)), kind).make(like)
+        return await _Video(studio, wanted, limits, Folder(Path(folder)), kind).make(like)
 
 
 @dataclass(slots=True)
@@ -111,13 +111,18 @@ class _Video:
     """One order for a video."""
 
     def __init__(
-        self, studio: Studio, order: ClipOrder, limits: Limits, parts: Parts, kind: Kind
+        self,
+        studio: ClipSwapper,
+        wanted: ClipRequest,
+        limits: ClipLimits,
+        parts: PartStore,
+        kind: FileKind,
     ) -> None:
-        self._studio, self._order, self._limits = studio, order, limits
+        self._studio, self._order, self._limits = studio, wanted, limits
         self._parts, self._kind = parts, kind
         self._done = self._swapped = self._most_faces = 0
-        self._cautions: set[Caution] = set()
-        self._readers: list[Reader] = []
+        self._cautions: set[QualityWarning] = set()
+        self._readers: list[VideoReader] = []
 
     async def make(self, like: NDArray[np.float32] | None) -> ClipResult:
         """Do all parts that are not done yet, and put all together."""
@@ -131,15 +136,15 @@ class _Video:
         from function.video.reader import examine
         from function.video.writer import Encoding
 
-        run, order, source = self._studio.run, self._order, self._order.target
+        run, wanted, source = self._studio.run, self._order, self._order.target
         facts = await run(examine, source, self._kind, self._limits)
-        encoding = Encoding(facts, order.kind or self._kind, order.quality)
+        encoding = Encoding(facts, wanted.kind or self._kind, wanted.quality)
         await run(_joinable, source, encoding)
-        digest = await run(_digest, order, encoding.kind)
+        digest = await run(_digest, wanted, encoding.kind)
         look = _plates(await self._reader(), facts)
-        cast = await self._studio.cast(order.faces, like, look)
+        cast = await self._studio.cast(wanted.faces, like, look)
         tracker = self._studio.tracker(cast, float(facts.rate))
-        reader: Reader | None = None
+        reader: VideoReader | None = None
         parts: list[_Part] = []
         for number, start in enumerate(facts.starts):
             name = f"{digest}-{number:04}"
@@ -160,12 +165,12 @@ class _Video:
             tracker.resume(told["tracker"])
             parts.append(_Part(name, [packet[0] for packet in told["packets"]]))
         if not self._swapped:
-            raise self._studio.nobody(order.faces)
+            raise self._studio.nobody(wanted.faces)
         await self._join(encoding, parts)
         if facts.alpha:
-            self._cautions.add(Caution.ALPHA_FLATTENED)
+            self._cautions.add(QualityWarning.ALPHA_FLATTENED)
         if facts.sound_left_out:
-            self._cautions.add(Caution.SOUND_LEFT_OUT)
+            self._cautions.add(QualityWarning.SOUND_LEFT_OUT)
         return ClipResult(
             media_type=str(encoding.kind),
             size=facts.upright,
@@ -173,32 +178,32 @@ class _Video:
             seconds=facts.seconds,
             swapped=self._swapped,
             most_faces=self._most_faces,
-            cautions=tuple(each for each in Caution if each in self._cautions),
+            warnings=tuple(each for each in QualityWarning if each in self._cautions),
             source=self._studio.source.face,
         )
 
-    async def _reader(self) -> Reader:
+    async def _reader(self) -> VideoReader:
         """The clip from its beginning; closed in the end."""
-        from function.video.reader import Reader
+        from function.video.reader import VideoReader
 
-        reader = await self._studio.run(Reader, self._order.target, self._kind, self._limits)
+        reader = await self._studio.run(VideoReader, self._order.target, self._kind, self._limits)
         self._readers.append(reader)
         return reader
 
     async def _part(self, encoding: Encoding, tracker: Tracker, decode: Callable[[], Any]) -> bytes:
         """Swap and encode the frames that are decoded next."""
-        from function.video.plate import Plate
-        from function.video.writer import Writer
+        from function.video.editable_frame import EditableFrame
+        from function.video.writer import PartWriter
 
         studio, facts = self._studio, encoding.facts
-        writer = await studio.run(Writer, encoding)
+        writer = await studio.run(PartWriter, encoding)
         studio.begin()
 
-        def look() -> Plate | None:
+        def look() -> EditableFrame | None:
             frame = decode()
-            return None if frame is None else Plate(frame, facts)
+            return None if frame is None else EditableFrame(frame, facts)
 
-        def take(plate: Plate) -> None:
+        def take(plate: EditableFrame) -> None:
             writer.add(plate.frame)
 
         await studio.shoot(tracker, look, take, self._done, facts.frames)
@@ -207,38 +212,38 @@ class _Video:
             tracker=tracker.state(),
             swapped=studio.swapped,
             most_faces=studio.most_faces,
-            cautions=sorted(studio.cautions),
+            warnings=sorted(studio.warnings),
         )
 
-    def _count(self, told: dict[str, Any], facts: Facts) -> None:
+    def _count(self, told: dict[str, Any], facts: VideoFacts) -> None:
         """Count a part as done."""
         self._done += len(told["packets"])
         self._swapped += told["swapped"]
         self._most_faces = max(self._most_faces, told["most_faces"])
-        self._cautions |= {Caution(code) for code in told["cautions"]}
+        self._cautions |= {QualityWarning(code) for code in told["cautions"]}
         self._studio.progress(self._done, max(self._done, facts.frames))
 
     async def _join(self, encoding: Encoding, parts: list[_Part]) -> None:
         """Write the file, which is there whole or not at all."""
         from function.video.writer import Joiner
 
-        run, order = self._studio.run, self._order
+        run, wanted = self._studio.run, self._order
         times = [time for part in parts for time in part.times]
-        unfinished = order.out.with_name(f".{order.out.name}.{os.getpid()}.part")
+        unfinished = wanted.out.with_name(f".{wanted.out.name}.{os.getpid()}.part")
         try:
-            joiner = await run(Joiner, unfinished, order.target, encoding, times)
+            joiner = await run(Joiner, unfinished, wanted.target, encoding, times)
             for part in parts:
                 data = await self._parts.get(part.name)
                 if data is None:
                     raise RuntimeError(f"part {part.name} is gone")
                 await run(joiner.add, data)
             await run(joiner.close)
-            await asyncio.to_thread(unfinished.replace, order.out)
+            await asyncio.to_thread(unfinished.replace, wanted.out)
         finally:
             unfinished.unlink(missing_ok=True)
 
 
-def _kind(path: Path) -> Kind:
+def _kind(path: Path) -> FileKind:
     """What a clip is.
 
     Raises:
@@ -262,7 +267,7 @@ def _kind(path: Path) -> Kind:
     return kind
 
 
-def _read(path: Path, limits: Limits) -> bytes:
+def _read(path: Path, limits: ClipLimits) -> bytes:
     limits.check(size=path.stat().st_size)
     return path.read_bytes()
 
@@ -278,13 +283,13 @@ def _joinable(source: Path, encoding: Encoding) -> None:
     Joiner(BytesIO(), source, encoding, ()).drop()
 
 
-def _plates(reader: Reader, facts: Facts) -> Callable[[], Plate | None]:
+def _plates(reader: VideoReader, facts: VideoFacts) -> Callable[[], EditableFrame | None]:
     """The frames that a reader gives."""
-    from function.video.plate import Plate
+    from function.video.editable_frame import EditableFrame
 
-    def look() -> Plate | None:
+    def look() -> EditableFrame | None:
         frame = reader.next()
-        return None if frame is None else Plate(frame, facts)
+        return None if frame is None else EditableFrame(frame, facts)
 
     return look
 
@@ -296,12 +301,12 @@ def _told(part: bytes) -> dict[str, Any]:
     return part_facts(part)
 
 
-def _digest(order: ClipOrder, kind: Kind) -> str:
+def _digest(wanted: ClipRequest, kind: FileKind) -> str:
     """Tells parts of this order from those of any other, and of another form."""
-    options = __version__, _FORM, kind, order.faces, order.quality, order.look
+    options = __version__, _FORM, kind, wanted.faces, wanted.quality, wanted.options
     told = hashlib.sha256(repr(options).encode())
-    for upload in (*order.sources, *([order.like] if order.like else [])):
+    for upload in (*wanted.sources, *([wanted.like] if wanted.like else [])):
         told.update(hashlib.sha256(upload.data).digest())
-    with order.target.open("rb") as file:
+    with wanted.target.open("rb") as file:
         told.update(hashlib.file_digest(file, "sha256").digest())
     return told.hexdigest()[:32]

@@ -8,7 +8,7 @@ from function.problems import Problem
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ClipLimits:
     """The most that a clip may have.
 
     Attributes:

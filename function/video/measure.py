@@ -9,13 +9,13 @@ from function.images.frames import frames
 from function.video.decoder import decoder
 
 if TYPE_CHECKING:
-    from function.images.kinds import Kind
+    from function.images.kinds import FileKind
 
 _FRAME = 4
 """So many frames are as much work as a photo: faces are followed in them, not found."""
 
 
-def pixels(data: bytes, kind: Kind | None) -> int | None:
+def pixels(data: bytes, kind: FileKind | None) -> int | None:
     """Pixels of a photo, or of all frames of a clip; None where no decoder could tell.
 
     Raises:

@@ -6,12 +6,12 @@ import asyncio
 import shutil
 from typing import TYPE_CHECKING
 
-from warmup.store import replace_file
+from warmup.models.store import replace_file
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from function.orders import Parts
+    from function.requests import PartStore
 
 
 class Doubled:
@@ -22,18 +22,18 @@ class Doubled:
         far: keeps them for others to go on.
     """
 
-    def __init__(self, near: Folder, far: Parts) -> None:
+    def __init__(self, near: Folder, far: PartStore) -> None:
         self._near, self._far = near, far
 
     async def get(self, name: str) -> bytes | None:
-        """See `Parts`."""
+        """See `PartStore`."""
         data = await self._near.get(name)
         if data is None and (data := await self._far.get(name)) is not None:
             await self._near.put(name, data)
         return data
 
     async def put(self, name: str, data: bytes) -> None:
-        """See `Parts`."""
+        """See `PartStore`."""
         await self._near.put(name, data)
         await self._far.put(name, data)
 
@@ -49,14 +49,14 @@ class Folder:
         self._path = path
 
     async def get(self, name: str) -> bytes | None:
-        """See `Parts`."""
+        """See `PartStore`."""
         try:
             return await asyncio.to_thread((self._path / name).read_bytes)
         except FileNotFoundError:
             return None
 
     async def put(self, name: str, data: bytes) -> None:
-        """See `Parts`."""
+        """See `PartStore`."""
         await asyncio.to_thread(self._write, name, data)
 
     def clear(self) -> None:

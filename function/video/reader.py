@@ -20,7 +20,7 @@ import av
 import av.error
 import numpy as np
 
-from function.images.kinds import Kind
+from function.images.kinds import FileKind
 from function.problems import Problem
 from function.video import sound
 
@@ -32,11 +32,16 @@ if TYPE_CHECKING:
     from av.video.frame import VideoFrame
     from av.video.stream import VideoStream
 
-    from function.video.limits import Limits
+    from function.video.limits import ClipLimits
 
 log = logging.getLogger(__name__)
 
-_DEMUXERS = {Kind.MP4: "mov", Kind.MOV: "mov", Kind.WEBM: "matroska", Kind.MKV: "matroska"}
+_DEMUXERS = {
+    FileKind.MP4: "mov",
+    FileKind.MOV: "mov",
+    FileKind.WEBM: "matroska",
+    FileKind.MKV: "matroska",
+}
 _PART_S, _LONGEST_S = 4.0, 12.0
 """A part has about so many seconds, or up to so many where it then ends at a key frame."""
 _MISSING_S = 1.5
@@ -54,7 +59,7 @@ class Colour:
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class VideoFacts:
     """What is known of a video before its frames are decoded.
 
     Attributes:
@@ -72,7 +77,7 @@ class Facts:
         sound_left_out: whether there is sound that cannot be kept, beside sound that can.
     """
 
-    kind: Kind
+    kind: FileKind
     size: tuple[int, int]
     frames: int
     seconds: float
@@ -101,7 +106,7 @@ class Facts:
         return (height, width) if self.turned[0] % 2 else (width, height)
 
 
-def examine(path: Path, kind: Kind, limits: Limits) -> Facts:
+def examine(path: Path, kind: FileKind, limits: ClipLimits) -> VideoFacts:
     """Read a video through, without decoding more than its first frame.
 
     Args:
@@ -121,7 +126,7 @@ def examine(path: Path, kind: Kind, limits: Limits) -> Facts:
         times, keys = _times(file, stream, limits)
         rate, aspect = stream.average_rate, stream.sample_aspect_ratio
         alpha = stream.metadata.get("alpha_mode") == "1"
-    reader = Reader(path, kind, limits)
+    reader = VideoReader(path, kind, limits)
     first = reader.next()
     reader.close()
     if first is None or not times:
@@ -131,7 +136,7 @@ def examine(path: Path, kind: Kind, limits: Limits) -> Facts:
     last = float((times[-1] - times[0]) * tick + 1 / rate)
     limits.check(seconds=last)
     width, height = first.width & ~1, first.height & ~1
-    return Facts(
+    return VideoFacts(
         kind=kind,
         size=(width, height),
         frames=len(times),
@@ -147,7 +152,7 @@ def examine(path: Path, kind: Kind, limits: Limits) -> Facts:
     )
 
 
-def pixels(data: bytes, kind: Kind) -> int:
+def pixels(data: bytes, kind: FileKind) -> int:
     """The pixels of all frames of a video in memory together.
 
     Raises:
@@ -159,7 +164,7 @@ def pixels(data: bytes, kind: Kind) -> int:
         return stream.width * stream.height * frames
 
 
-class Reader:
+class VideoReader:
     """Decodes a video in order.
 
     Args:
@@ -168,7 +173,7 @@ class Reader:
         limits: of the pixels of a frame.
     """
 
-    def __init__(self, path: Path, kind: Kind, limits: Limits) -> None:
+    def __init__(self, path: Path, kind: FileKind, limits: ClipLimits) -> None:
         with readable():
             self._file = _open(path, kind)
             self._stream = pictures(self._file)
@@ -240,7 +245,7 @@ class Reader:
 
 
 @contextmanager
-def opened(path: Path, kind: Kind) -> Iterator[InputContainer]:
+def opened(path: Path, kind: FileKind) -> Iterator[InputContainer]:
     """A file that is closed in the end."""
     file = _open(path, kind)
     try:
@@ -275,7 +280,7 @@ def readable() -> Iterator[None]:
         raise _broken() from error
 
 
-def _open(path: Path, kind: Kind) -> InputContainer:
+def _open(path: Path, kind: FileKind) -> InputContainer:
     # whatever file names look like, this one is a file
     return av.open(f"file:{path.resolve()}", "r", format=_DEMUXERS[kind], metadata_errors="replace")
 
@@ -286,7 +291,7 @@ def _broken(*, cut_short: bool = False) -> Problem:
 
 
 def _times(
-    file: InputContainer, stream: VideoStream, limits: Limits
+    file: InputContainer, stream: VideoStream, limits: ClipLimits
 ) -> tuple[list[int], list[int]]:
     """The times of all frames that are shown, and of those that need no other, both rising."""
     times, keys, packets, end = [], [], 0, 0.0

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from function.faces.identity import Metric
     from function.faces.pipeline import Pipeline
     from function.images.picture import Picture
-    from function.trace import Trace
+    from function.telemetry.timings import Timings
 
 _EVERY_S = 1 / 3
 """How often faces are looked for, at least every frame and at most every tenth."""
@@ -51,7 +51,7 @@ _FIVE = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Cast:
+class Targets:
     """Whose faces are swapped.
 
     Attributes:
@@ -99,7 +99,9 @@ class Tracker:
         quick: whether to look less closely at the beginning of a scene.
     """
 
-    def __init__(self, pipeline: Pipeline, cast: Cast, rate: float, *, quick: bool = False) -> None:
+    def __init__(
+        self, pipeline: Pipeline, cast: Targets, rate: float, *, quick: bool = False
+    ) -> None:
         self._pipeline, self._models = pipeline, pipeline.models
         self._cast, self._quick = cast, quick
         landmarks = self._models.landmarks
@@ -111,7 +113,7 @@ class Tracker:
         self._thumb: NDArray[np.uint8] | None = None
         self._tracks: list[Track] = []
 
-    def follow(self, picture: Picture, at: float, trace: Trace) -> list[Face]:
+    def follow(self, picture: Picture, at: float, trace: Timings) -> list[Face]:
         """The wanted faces of the next frame, from left to right.
 
         Args:
@@ -181,7 +183,7 @@ class Tracker:
     def _seen(self) -> list[Track]:
         return [track for track in self._tracks if track.lost is None]
 
-    def _move(self, mesh: FaceMesh, pixels: NDArray[np.uint8], at: float, trace: Trace) -> bool:
+    def _move(self, mesh: FaceMesh, pixels: NDArray[np.uint8], at: float, trace: Timings) -> bool:
         """Take every face that is seen to its new place; whether one is lost."""
         lost = False
         for track in self._seen:
@@ -200,7 +202,7 @@ class Tracker:
                 track.smooth.follow(points, at)
         return lost
 
-    def _find(self, picture: Picture, at: float, trace: Trace, *, cut: bool) -> None:
+    def _find(self, picture: Picture, at: float, trace: Timings, *, cut: bool) -> None:
         """Look for faces that are not followed, and ask who the others are."""
         followed = self._seen if self._mesh else []
 
@@ -244,7 +246,7 @@ class Tracker:
                 return
         self._tracks.append(Track(points, smooth, wanted=self._cast.people is None))
 
-    def _ask(self, picture: Picture, trace: Trace) -> None:
+    def _ask(self, picture: Picture, trace: Timings) -> None:
         """Ask who the faces are of which that is not sure yet."""
         unsure = [track for track in self._seen if track.looks < _LOOKS]
         if not unsure:

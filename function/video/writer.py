@@ -13,9 +13,9 @@ import av.error
 from av.codec.context import Flags
 from av.packet import Packet
 
-from function.images.kinds import Kind
+from function.images.kinds import FileKind
 from function.problems import Problem
-from function.video.plate import FORMAT
+from function.video.editable_frame import FORMAT
 from function.video.reader import opened, readable
 from function.video.sound import kept, shown
 
@@ -27,9 +27,14 @@ if TYPE_CHECKING:
     from av.video.frame import VideoFrame
     from av.video.stream import VideoStream
 
-    from function.video.reader import Facts
+    from function.video.reader import VideoFacts
 
-_MUXERS = {Kind.MP4: "mp4", Kind.MOV: "mov", Kind.WEBM: "webm", Kind.MKV: "matroska"}
+_MUXERS = {
+    FileKind.MP4: "mp4",
+    FileKind.MOV: "mov",
+    FileKind.WEBM: "webm",
+    FileKind.MKV: "matroska",
+}
 _QUALITY = 90
 """Where the caller names none; as photos have it."""
 
@@ -44,14 +49,14 @@ class Encoding:
         quality: 1 to 100; None for a good one.
     """
 
-    facts: Facts
-    kind: Kind
+    facts: VideoFacts
+    kind: FileKind
     quality: int | None = None
 
     @property
     def codec(self) -> str:
         """The name of the encoder."""
-        return "libvpx-vp9" if self.kind is Kind.WEBM else "libx264"
+        return "libvpx-vp9" if self.kind is FileKind.WEBM else "libx264"
 
     def open(self) -> VideoCodecContext:
         """An encoder; all that one gives are equal, so that parts of several make one video."""
@@ -91,7 +96,7 @@ def part_facts(data: bytes) -> dict[str, Any]:
     return told
 
 
-class Writer:
+class PartWriter:
     """Encodes the frames of one part."""
 
     def __init__(self, encoding: Encoding) -> None:
@@ -147,7 +152,9 @@ class Joiner:
             out if isinstance(out, BytesIO) else f"file:{out}",
             "w",
             format=_MUXERS[kind],
-            container_options={"movflags": "+faststart"} if kind in {Kind.MP4, Kind.MOV} else {},
+            container_options={"movflags": "+faststart"}
+            if kind in {FileKind.MP4, FileKind.MOV}
+            else {},
         )
         self._stream = cast("VideoStream", self._file.add_stream(encoding.codec, rate=facts.rate))
         encoding.set_up(self._stream.codec_context)
@@ -195,7 +202,7 @@ class Joiner:
             self._file.mux(packet)
             self._next_other = next(self._others, None)
 
-    def _rest(self, source: Path, kind: Kind) -> Generator[Packet[Any]]:
+    def _rest(self, source: Path, kind: FileKind) -> Generator[Packet[Any]]:
         """The packets of sound and subtitles, for the streams that they now belong to."""
         with readable(), opened(source, kind) as file:
             streams = {}
@@ -218,7 +225,7 @@ class Joiner:
                 yield packet
 
 
-def _unfit(what: str, kind: Kind) -> Problem:
+def _unfit(what: str, kind: FileKind) -> Problem:
     return Problem(
         "bad_value",
         f"{what} does not fit into {kind.suffix}; Ember keeps sound as it is.",

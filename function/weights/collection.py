@@ -18,14 +18,14 @@ from function.faces import models
 from function.faces.signatures import SIGNATURES, candidates, recognise, seen
 from function.runtime import onnxfile
 from function.weights.licences import LICENCES, Licence
-from warmup import manifest
 from warmup.failures import DamagedError, ManifestError
-from warmup.outside import elsewhere
+from warmup.models import manifest
+from warmup.models.outside import elsewhere
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from warmup.manifest import Model
+    from warmup.models.manifest import Model
 
 PACKS = Path("~/.insightface/models")
 """Where InsightFace keeps its packs."""

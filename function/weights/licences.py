@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from warmup.licence import permissive
+from warmup.models.licence import permissive
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ from warmup.failures import ManifestError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from warmup.manifest import Model
+    from warmup.models.manifest import Model
 
 MANIFEST = "models.toml"
 """The manifest's path in the image."""

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from function.runtime.onnxfile import Graph, Value
+    from function.runtime.onnxfile import Graph, GraphValue
 
     Feed = Mapping[str, NDArray[Any]]
 
@@ -129,7 +129,7 @@ def _same(name: str, size: int, ours: NDArray[Any], right: NDArray[Any], n: int)
         raise UnprovenError(f"{said}: {name} differs by {most:.2g} of {scale:.2g}")
 
 
-def _random(rng: np.random.Generator, value: Value, items: int) -> NDArray[Any]:
+def _random(rng: np.random.Generator, value: GraphValue, items: int) -> NDArray[Any]:
     shape = [side if isinstance(side, int) else _FREE for side in value.item]
     if not shape:
         return rng.random(1).astype(value.kind)

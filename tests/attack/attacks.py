@@ -20,9 +20,9 @@ from functools import partial
 from PIL import Image
 
 from tests.attack.victim import TOKENS, Answer, Victim, many, small, together
-from tests.function.http.live import multipart
 from tests.function.images.broken_files import broken_files
 from tests.function.images.make import save
+from tests.function.live import multipart
 from tests.running import unused_port
 
 MIB = 2**20

@@ -25,8 +25,8 @@ from PIL import Image
 
 from function.admission.keys import new
 from tests.function.admission.redis_server import RedisServer
-from tests.function.http.live import FORM, multipart
 from tests.function.images.make import save
+from tests.function.live import FORM, multipart
 from tests.running import Server, running, unused_port
 
 if TYPE_CHECKING:

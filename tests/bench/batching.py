@@ -24,14 +24,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from function import turn
+from function import request_context
+from function.request_context import Lane, RequestContext
 from function.runtime.backends.onnx import OnnxEngine
-from function.runtime.batcher import Batcher
-from function.runtime.buckets import Buckets
 from function.runtime.cpus import usable_cpus
-from function.runtime.gate import Gate
-from function.runtime.observer import Unobserved
-from function.turn import Lane, Turn
+from function.runtime.scheduling.batcher import Batcher
+from function.runtime.scheduling.buckets import Buckets
+from function.runtime.scheduling.observer import Unobserved
+from function.runtime.scheduling.permits import ComputePermits
 from tests.graphs import dense, rows
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class Way:
 
     name: str
     batcher: Batcher
-    gate: Gate
+    gate: ComputePermits
     rates: dict[int, list[float]] = field(default_factory=dict)
     times: dict[int, list[float]] = field(default_factory=dict)
     ceilings: dict[int, list[float]] = field(default_factory=dict)
@@ -96,7 +96,7 @@ def main() -> None:
 
 def way(name: str, engine: OnnxEngine, runs: int, sizes: tuple[int, ...], window_ms: float) -> Way:
     """A way to share an engine."""
-    gate = Gate(usable_cpus())
+    gate = ComputePermits(usable_cpus())
     stage = Batcher(
         "dense", engine, gate, runs=runs, buckets=Buckets(sizes), window=window_ms / 1e3
     )
@@ -134,11 +134,11 @@ def urgent(ways: list[Way]) -> None:
 
 def ask(each: Way, lane: Lane) -> float:
     """Seconds that one item takes."""
-    token = turn.current.set(Turn(lane))
+    token = request_context.current.set(RequestContext(lane))
     began = time.perf_counter()
     with each.gate.held():
         each.batcher.run(ITEM)
-    turn.current.reset(token)
+    request_context.current.reset(token)
     return time.perf_counter() - began
 
 

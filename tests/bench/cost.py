@@ -17,14 +17,14 @@ from statistics import median
 
 from PIL import Image
 
-from function.admission.policy import Job, read
+from function.admission.policy import PricedJob, read
 from function.cli.session import opened
 from function.faces.select import Selection
-from function.orders import SwapOrder, Upload
+from function.requests import SwapRequest, Upload
 from function.runtime import heap
-from function.service import Service, sample
+from function.service.service import Service, sample
 from function.settings import load
-from function.trace import Trace
+from function.telemetry.timings import Timings
 
 CASES = {
     "480p": (854, 480),
@@ -59,14 +59,14 @@ def resident() -> tuple[int, int]:
     return now, most
 
 
-async def cost(service: Service, order: SwapOrder, rounds: int) -> tuple[float, float]:
+async def cost(service: Service, wanted: SwapRequest, rounds: int) -> tuple[float, float]:
     """Milliseconds of the CPU and mebibytes for one swap, in the middle of several."""
     times, sizes = [], []
     for _ in range(rounds):
         heap.trim()
         before, _ = resident()
         began = time.process_time()
-        await service.swap(order, Trace())
+        await service.swap(wanted, Timings())
         times.append((time.process_time() - began) * 1e3)
         sizes.append((resident()[1] - before) / 2**20)
     return median(times), median(sizes)
@@ -83,13 +83,13 @@ async def measure(rounds: int) -> None:
         await service.warm()
         for faces in (1, FACES):
             for name, (width, height) in CASES.items():
-                order = SwapOrder((source,), Upload(photo(width, height, faces), "target"))
-                ms, mebibytes = await cost(service, order, rounds)
-                unit = unit or ms / prices.of(Job(854 * 480))
-                price = prices.of(Job(width * height))
+                wanted = SwapRequest((source,), Upload(photo(width, height, faces), "target"))
+                ms, mebibytes = await cost(service, wanted, rounds)
+                unit = unit or ms / prices.of(PricedJob(854 * 480))
+                price = prices.of(PricedJob(width * height))
                 label = f"{name}, {faces} face{'s' * (faces > 1)}"
                 print(f"{label:<15} {ms:8.0f} {mebibytes:6.0f} {price:6} {ms / unit:7.1f}")
-        one = SwapOrder((source,), Upload(photo(854, 480, 1), "target"), Selection())
+        one = SwapRequest((source,), Upload(photo(854, 480, 1), "target"), Selection())
         two = replace(one, sources=(source, source))
         more = (await cost(service, two, rounds))[0] - (await cost(service, one, rounds))[0]
         print(f"one more source photo: {more:.0f} ms, fair {more / unit:.1f}")

@@ -48,12 +48,13 @@ def ember(keys: Path) -> web.Application:
     """Ember's application and one more call, which does nothing."""
     from dataclasses import replace
 
-    from function import assemble, logs
-    from function.admission.policy import Job
+    from function.admission.policy import PricedJob
     from function.http import body
     from function.http.app import LIMITS, build
-    from function.http.health import Health
+    from function.process import assemble
+    from function.service.health import Health
     from function.settings import load
+    from function.telemetry import logs
     from warmup.replica import Replica
 
     logs.setup("json", "info")
@@ -66,7 +67,7 @@ def ember(keys: Path) -> web.Application:
     async def handle(request: web.Request) -> web.Response:
         async with limits.door.visit(request) as visit:
             await body.read(request, limits)
-            async with visit.work(Job(pixels=1000)):
+            async with visit.work(PricedJob(pixels=1000)):
                 return web.Response(body=ANSWER, content_type="application/json")
 
     app.router.add_post("/noop", handle)

@@ -6,7 +6,7 @@ import io
 
 from PIL import Image
 
-from function.service import sample
+from function.service.service import sample
 
 
 def photo(name: str, megapixels: float) -> bytes:

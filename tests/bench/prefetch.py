@@ -22,11 +22,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from tests.warmup.gcs import fake_gcs
-from tests.warmup.hostile import hostile
-from warmup import manifest
-from warmup.prefetch import prefetch
-from warmup.settings import WarmupSettings
+from tests.warmup.objects.gcs import fake_gcs
+from tests.warmup.objects.hostile import hostile
+from warmup.models import manifest
+from warmup.models.prefetch import prefetch
+from warmup.settings.settings import WarmupSettings
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -30,10 +30,10 @@ from function.images.decode import decode
 from function.images.encode import encode
 from function.images.picture import Picture
 from function.runtime.cpus import usable_cpus
-from function.trace import Trace
+from function.telemetry.timings import Timings
 from tests.bench.client import Connection, server, swap_request, throughput
 from tests.bench.photos import photo
-from warmup import manifest
+from warmup.models import manifest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -151,7 +151,7 @@ class Floor:
 
 def bare_swap(pipeline: Pipeline, source: bytes, target: bytes) -> tuple[NDArray[np.uint8], bytes]:
     """A whole swap in the calling thread, without service or HTTP."""
-    trace = Trace()
+    trace = Timings()
     mine, theirs = decode(source), decode(target)
     person, _ = pipeline.portrait(mine, trace)
     assert person is not None

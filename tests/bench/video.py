@@ -28,20 +28,20 @@ import numpy as np
 import psutil
 from PIL import Image
 
-from function.assemble import service
 from function.faces.pipeline import Pipeline
 from function.images.decode import decode
-from function.images.kinds import Kind
-from function.orders import ClipOrder, Upload
+from function.images.kinds import FileKind
+from function.process.assemble import service
+from function.requests import ClipRequest, Upload
 from function.runtime.cpus import usable_cpus
-from function.service import sample
+from function.service.service import sample
 from function.settings import load
-from function.trace import Trace
-from function.video.limits import Limits
-from function.video.plate import Plate
-from function.video.reader import Reader, examine
-from function.video.track import Cast, Tracker
-from function.video.writer import Encoding, Writer
+from function.telemetry.timings import Timings
+from function.video.editable_frame import EditableFrame
+from function.video.limits import ClipLimits
+from function.video.reader import VideoReader, examine
+from function.video.track import Targets, Tracker
+from function.video.writer import Encoding, PartWriter
 
 RATE = 25
 ROUNDS = 5
@@ -74,8 +74,8 @@ async def measure(folder: Path, size: tuple[int, int], seconds: int, rounds: int
             if done % RATE == 0:
                 held.append((done // RATE, process.memory_info().rss / 1e6))
 
-        order = ClipOrder((Upload(source, "source"),), target, folder / "out.mp4")
-        await ember.clip(order, Trace(), progress=note)
+        wanted = ClipRequest((Upload(source, "source"),), target, folder / "out.mp4")
+        await ember.clip(wanted, Timings(), progress=note)
         return held
 
     threads = usable_cpus()
@@ -118,13 +118,13 @@ class Bare:
     def __init__(self, pipeline: Pipeline, source: bytes, threads: int) -> None:
         cv2.setNumThreads(1)
         self._pipeline, self._threads = pipeline, threads
-        person, _ = pipeline.portrait(decode(source), Trace())
+        person, _ = pipeline.portrait(decode(source), Timings())
         assert person is not None
         self._person = person
 
     def once(self, path: Path) -> None:
         """Swap a clip; the encoded parts are dropped."""
-        facts = examine(path, Kind.MP4, Limits())
+        facts = examine(path, FileKind.MP4, ClipLimits())
         share = -(-facts.frames // self._threads)
         tick = int(1 / facts.time_base) // RATE
         bounds = [k * share * tick for k in range(self._threads + 1)]
@@ -138,13 +138,13 @@ class Bare:
             worker.join()
 
     def _some(self, path: Path, facts: object, begin: int, end: int) -> None:
-        reader, trace = Reader(path, Kind.MP4, Limits()), Trace()
-        writer = Writer(Encoding(facts, Kind.MP4))  # type: ignore[arg-type]
-        tracker = Tracker(self._pipeline, Cast(), float(RATE))
+        reader, trace = VideoReader(path, FileKind.MP4, ClipLimits()), Timings()
+        writer = PartWriter(Encoding(facts, FileKind.MP4))  # type: ignore[arg-type]
+        tracker = Tracker(self._pipeline, Targets(), float(RATE))
         if begin:
             reader.seek(begin)
         while (frame := reader.next(end)) is not None:
-            plate = Plate(frame, facts)  # type: ignore[arg-type]
+            plate = EditableFrame(frame, facts)  # type: ignore[arg-type]
             faces = tracker.follow(plate.picture, plate.at, trace)
             canvas, _ = self._pipeline.swap(plate.picture, faces, self._person, trace)
             plate.put(canvas, [face.box for face in faces])

@@ -9,10 +9,10 @@ import math
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from function.runtime.buckets import Buckets
-from function.runtime.cost import Cost
-from function.runtime.queue import Queue, Ticket
-from function.turn import Lane, Turn
+from function.request_context import Lane, RequestContext
+from function.runtime.scheduling.buckets import Buckets
+from function.runtime.scheduling.cost import Cost
+from function.runtime.scheduling.queue import Queue, Ticket
 
 FILE = Path(__file__).parents[2] / "docs" / "batching.svg"
 
@@ -59,8 +59,8 @@ def run() -> list[tuple[float, float, int]]:
         now = now if len(queue) else max(now, coming[0].at)
         while coming and coming[0].at <= now:
             each = coming.pop(0)
-            turn = Turn(each.lane, gone=each.gone <= now)
-            queue.put(Ticket(each, turn, each.items), now)
+            context = RequestContext(each.lane, gone=each.gone <= now)
+            queue.put(Ticket(each, context, each.items), now)
         queue.purge(now)
         if not (head := queue.head()):
             continue

@@ -11,7 +11,7 @@ import pytest
 import function
 import warmup
 from function.settings import Settings, load
-from warmup.variables import SettingsError, variables
+from warmup.settings.variables import SettingsError, variables
 
 
 def test_an_empty_environment_gives_the_defaults():

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from function.runtime import device
 from function.runtime.engine import NotOnDeviceError
+from function.runtime.gpu import device
 
 ROOT = Path(__file__).parents[2]
 

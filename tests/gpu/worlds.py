@@ -9,36 +9,37 @@ import numpy as np
 import onnxruntime as ort
 import pytest
 
-from function import assemble
-from function.engines import Supply
 from function.faces import models
-from function.orders import SwapOrder, Upload
-from function.plans import Source
-from function.runtime import device
+from function.process import assemble
+from function.requests import SwapRequest, Upload
 from function.runtime.backends.cuda import Cuda
 from function.runtime.backends.ladder import climb
 from function.runtime.backends.onnx import OnnxEngine
 from function.runtime.backends.plan import PlanEngine
 from function.runtime.backends.tensorrt import NoPlanError, open_plan
 from function.runtime.engine import NotOnDeviceError
+from function.runtime.gpu import device
 from function.runtime.proof import Proof
-from function.service import Service, sample
+from function.service.engines import EngineConfig
+from function.service.plans import PlanSource
+from function.service.service import Service, sample
 from function.settings import load
-from function.trace import Trace
+from function.telemetry.timings import Timings
 from tests.function.runtime.backends.host import HostMemory, OnnxPlan
 from tests.graphs import convolved
-from warmup import gpu, manifest
-from warmup.engines import Order, build
 from warmup.failures import UnavailableError
-from warmup.plan import Recipe, key_for, profiles_for
-from warmup.plans import Plans
-from warmup.store import Store
-from warmup.tensorrt import FULL, RTX, library, runner
+from warmup.models import manifest
+from warmup.models.store import Store
+from warmup.plans import nvml
+from warmup.plans.building import BuildRequest, build
+from warmup.plans.plan_key import Recipe, key_for, profiles_for
+from warmup.plans.stored import Plans
+from warmup.plans.tensorrt import FULL, RTX, library, runner
 
 ITEM = (3, 128, 128)
 SIZES = (1, 2, 4, 8)
 MODELS = manifest.read(assemble.embedded())
-ORDER = SwapOrder((Upload(sample("hopper"), "source"),), Upload(sample("collins"), "target"))
+ORDER = SwapRequest((Upload(sample("hopper"), "source"),), Upload(sample("collins"), "target"))
 
 
 class Missing(Exception):
@@ -78,7 +79,7 @@ class World:
         facts = {"runtime": tool.runtime, "version": tool.version, "gpu": facts}
         key = key_for("a" * 64, profiles, recipe, sm=target or "any", **facts)
         feeds = self.feeds if precision == "int8" else None
-        return Order("check", self.graph, key, recipe, target, feeds, slower=True)
+        return BuildRequest("check", self.graph, key, recipe, target, feeds, slower=True)
 
     def flags(self, tool):
         return ()
@@ -88,7 +89,7 @@ class World:
         return Proof("check", self.graph, shapes, precision)
 
     async def swap(self, service):
-        result = await service.swap(ORDER, Trace())
+        result = await service.swap(ORDER, Timings())
         assert result.faces
 
 
@@ -98,7 +99,7 @@ class Real(World):
     def __init__(self, folder):
         super().__init__(folder)
         device.check(0)
-        self.gpu = gpu.first()
+        self.gpu = nvml.first()
 
     def facts(self):
         return {**asdict(self.gpu), "onnxruntime": ort.__version__, **self.gpu.vitals()._asdict()}
@@ -161,7 +162,7 @@ class Real(World):
             service.close()
 
 
-class _Here(Source):
+class _Here(PlanSource):
     """Builds in a process that has these settings."""
 
     def _build(self, roles):
@@ -202,7 +203,7 @@ class Rehearsal(World):
     @asynccontextmanager
     async def service_without_plans(self):
         node = _Node()
-        supply = Supply(
+        supply = EngineConfig(
             open=node.open, backends=("tensorrt", "cpu"), allow_degraded=True, plans=node
         )
         service = Service(MODELS, workers=2, max_pixels=4_000_000, supply=supply)

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from keepalive.pinger.ping import Unreachable, ping
-from tests.function.http.live import FORM, Answer, multipart
-from tests.function.http.raw import eventually
+from tests.function.live import FORM, Answer, multipart
+from tests.function.raw import eventually
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,10 +8,10 @@ import threading
 import numpy as np
 import pytest
 
-from tests.function.http.live import SOURCE, TARGET, Live
-from tests.function.http.raw import eventually
-from tests.function.http.test_drain import Client, balance
-from tests.function.tracing.collector import collecting
+from tests.function.live import SOURCE, TARGET, Live
+from tests.function.process.test_drain import Client, balance
+from tests.function.raw import eventually
+from tests.function.telemetry.collector import collecting
 from tests.image.podman import HARDENED, SLOW
 
 pytestmark = SLOW

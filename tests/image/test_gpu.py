@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 
-from tests.function.http.live import SOURCE, TARGET
+from tests.function.live import SOURCE, TARGET
 from tests.image.podman import HARDENED, ROOT, SLOW
 
 pytestmark = SLOW

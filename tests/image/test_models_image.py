@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from function import assemble
+from function.process import assemble
 from function.weights import ociimage
-from tests.function.http.live import SOURCE, TARGET
+from tests.function.live import SOURCE, TARGET
 from tests.image.podman import SLOW
-from warmup import manifest
+from warmup.models import manifest
 
 pytestmark = SLOW
 

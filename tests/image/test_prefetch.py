@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.function.http.live import SOURCE, TARGET
+from tests.function.live import SOURCE, TARGET
 from tests.image.podman import HARDENED, SLOW
-from tests.warmup.gcs import fake_gcs
+from tests.warmup.objects.gcs import fake_gcs
 
 pytestmark = SLOW
 

@@ -17,8 +17,8 @@ from function.http.openapi import document
 from function.settings import load
 from keepalive.cli import commands as keepalive
 from tests.knative.manifests import ROOT
-from warmup.settings import WarmupSettings
-from warmup.variables import SettingsError, variables
+from warmup.settings.settings import WarmupSettings
+from warmup.settings.variables import SettingsError, variables
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

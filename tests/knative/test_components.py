@@ -7,7 +7,7 @@ from functools import cache
 
 import pytest
 
-from function.events.reading import read
+from function.background.events.rules_file import read
 from keepalive.doctor.config import Config
 from keepalive.doctor.doctor import examine
 from keepalive.doctor.pairs import NEEDS

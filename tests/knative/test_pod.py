@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.function.http.raw import eventually
+from tests.function.raw import eventually
 from tests.image.podman import SLOW
 from tests.knative.manifests import rendered
 from tests.knative.pod import podman_words

@@ -14,7 +14,7 @@ import pytest
 import redis
 import yaml
 
-from tests.function.http.raw import eventually
+from tests.function.raw import eventually
 from tests.knative import overlay
 from tests.knative.manifests import KNATIVE, ROOT, quantity, rendered
 from tests.knative.pairs import with_needs

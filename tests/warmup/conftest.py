@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.warmup.hostile import hostile
-from warmup.file import File
-from warmup.manifest import Model
-from warmup.settings import WarmupSettings
-from warmup.store import Store
+from tests.warmup.objects.hostile import hostile
+from warmup.models.file import File
+from warmup.models.manifest import Model
+from warmup.models.store import Store
+from warmup.settings.settings import WarmupSettings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from tests.warmup.hostile import Site
+    from tests.warmup.objects.hostile import Site
 
 
 @pytest.fixture
@@ -58,7 +58,7 @@ def model_of(file: File) -> Model:
 @pytest.fixture
 def small_parts(monkeypatch) -> None:
     """Parts of 64 KiB, so that small files have several; the bench uses the real size."""
-    monkeypatch.setattr("warmup.fetch.partial.PART", 64 * 1024)
+    monkeypatch.setattr("warmup.objects.partial.PART", 64 * 1024)
 
 
 @pytest.fixture

@@ -18,11 +18,11 @@ import pytest
 
 from function.exits import Exit
 from tests.warmup.conftest import content_of, file_of
-from tests.warmup.test_plan import KEY
+from tests.warmup.plans.test_plan_key import KEY
 from warmup import failures
-from warmup.plans import Plans, described
-from warmup.settings import WarmupSettings
-from warmup.store import Store
+from warmup.models.store import Store
+from warmup.plans.stored import Plans, described
+from warmup.settings.settings import WarmupSettings
 
 MODELS = Path(str(files("function"))) / "models"
 CONTENT = content_of(300_000)
@@ -307,7 +307,7 @@ class TestListAndClean:
         assert len(list((tmp_path / "store" / "sha256").iterdir())) == 2
 
     def test_what_is_in_use_stays(self, ember, two, tmp_path):
-        from warmup import lock
+        from warmup.models import lock
 
         path, other = two
         with (tmp_path / "store" / "sha256" / other).open("rb") as used:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from warmup.fetch.retry import LONGEST_S, PROGRESS, Patience, retry_after
+from warmup.objects.retry import LONGEST_S, PROGRESS, Patience, retry_after
 
 
 class Highest(random.Random):

@@ -7,21 +7,26 @@ from itertools import combinations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from warmup.timeline import Span, Timeline
+from warmup.timeline import Timeline, TimelineSpan
 from warmup.trace_format import lanes, trace_events
 
 TIMES = st.integers(-20, 100)
 
 
 def test_times_are_microseconds_since_the_process_started():
-    document = trace_events([Span("load detect", 0.25, 1.5)], 7)
+    document = trace_events([TimelineSpan("load detect", 0.25, 1.5)], 7)
     (event,) = document["traceEvents"]
     assert (event["ph"], event["name"], event["pid"]) == ("X", "load detect", 7)
     assert (event["ts"], event["dur"]) == (250_000, 1_250_000)
 
 
 def test_what_is_inside_shares_the_lane_and_what_overlaps_does_not():
-    spans = [Span("outer", 0, 10), Span("one", 1, 5), Span("other", 3, 7), Span("next", 10, 12)]
+    spans = [
+        TimelineSpan("outer", 0, 10),
+        TimelineSpan("one", 1, 5),
+        TimelineSpan("other", 3, 7),
+        TimelineSpan("next", 10, 12),
+    ]
     assert lanes(spans) == [0, 0, 1, 0]
 
 

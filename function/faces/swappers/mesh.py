@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, TypeVar
 import cv2
 import numpy as np
 
-from function.caution import Caution
 from function.faces import pose
 from function.faces.face import mesh_of
 from function.faces.swappers import colour, mask, shape
@@ -18,6 +17,7 @@ from function.faces.swappers.colour import Light
 from function.faces.swappers.grain import Grain, roughness
 from function.faces.swappers.warp import Enlarged, Grid, Warp
 from function.faces.topology import Topology
+from function.quality_warning import QualityWarning
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from function.faces.face import Face
-    from function.faces.look import Look
+    from function.faces.options import SwapOptions
     from function.faces.swappers.grain import Noise
     from function.faces.swappers.protocol import Source
 
@@ -70,16 +70,16 @@ class MeshSwapper:
         canvas: NDArray[np.uint8],
         targets: Sequence[Face],
         source: Source,
-        _: Look,
+        _: SwapOptions,
         *,
         gray: bool,
-    ) -> list[tuple[Caution, ...]]:
+    ) -> list[tuple[QualityWarning, ...]]:
         """See `Swapper.swap_all`."""
         return [self.swap(canvas, target, source, gray=gray) for target in targets]
 
     def swap(
         self, canvas: NDArray[np.uint8], target: Face, source: Source, *, gray: bool
-    ) -> tuple[Caution, ...]:
+    ) -> tuple[QualityWarning, ...]:
         """Replace one face; see `Swapper.swap_all`."""
         box = target.box
         left, top = max(int(box.left), 0), max(int(box.top), 0)
@@ -135,9 +135,9 @@ class MeshSwapper:
             target,
             source,
             {
-                Caution.OCCLUDED: covered > _COVERED or spared > _SPARED,
-                Caution.EXTREME_LIGHT: extreme,
-                Caution.GRAY_SOURCE: source.picture.gray and not gray,
+                QualityWarning.OCCLUDED: covered > _COVERED or spared > _SPARED,
+                QualityWarning.EXTREME_LIGHT: extreme,
+                QualityWarning.GRAY_SOURCE: source.picture.gray and not gray,
             },
         )
 
@@ -202,14 +202,16 @@ def _blend(
         under[:] = cv2.blendLinear(whole, under, weight, 1 - weight)
 
 
-def _cautions(target: Face, source: Source, seen: dict[Caution, bool]) -> tuple[Caution, ...]:
+def _cautions(
+    target: Face, source: Source, seen: dict[QualityWarning, bool]
+) -> tuple[QualityWarning, ...]:
     """What may look wrong about this pair: by its geometry, and what was `seen` in its pixels."""
     found = []
     if pose.extreme(target.pose, source.face.pose):
-        found.append(Caution.EXTREME_POSE)
+        found.append(QualityWarning.EXTREME_POSE)
     if _extent(mesh_of(source.face)) < _FEW_PIXELS * _extent(mesh_of(target)):
-        found.append(Caution.LOW_RESOLUTION_SOURCE)
-    return *found, *(caution for caution, holds in seen.items() if holds)
+        found.append(QualityWarning.LOW_RESOLUTION_SOURCE)
+    return *found, *(warning for warning, holds in seen.items() if holds)
 
 
 def _extent(mesh: NDArray[np.float32]) -> float:

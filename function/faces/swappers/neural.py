@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING
 import cv2
 import numpy as np
 
-from function.caution import Caution
 from function.faces import align, geometry, pose
 from function.faces.face import embedding_of
-from function.faces.look import Mask
+from function.faces.options import Mask
 from function.faces.swappers import emap, masks
 from function.faces.swappers.paste import paste
+from function.quality_warning import QualityWarning
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from function.faces.face import Face
-    from function.faces.look import Look
+    from function.faces.options import SwapOptions
     from function.faces.swappers.masks import Occlusion, Regions
     from function.faces.swappers.protocol import Source
     from function.runtime.engine import Engine
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 _OWN_SIDE = 256
 """Up to this side a face is made as large as it is in the photo without being asked for."""
-_WEIGHTS = 0.35  # of the target's identity, at the ends of `Look.weight`
+_WEIGHTS = 0.35  # of the target's identity, at the ends of `SwapOptions.weight`
 _COVERED = 0.15  # share of the middle of a face that is hidden
 
 
@@ -59,7 +59,7 @@ class Who(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Spec:
+class SwapperFamily:
     """What a family wants.
 
     Attributes:
@@ -84,16 +84,20 @@ _HALF = (0.5, 0.5, 0.5)
 _IMAGENET = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 
 SPECS = {
-    "inswapper_128": Spec(128, align.ARCFACE_128, who=Who.PROJECTED),
-    "simswap_256": Spec(256, align.ARCFACE_OLD, *_IMAGENET, who=Who.CONVERTED_UNIT),
-    "simswap_512": Spec(512, align.ARCFACE_OLD, who=Who.CONVERTED_UNIT),
-    "ghost_256": Spec(256, align.ARCFACE_OLD, _HALF, _HALF, signed=True, who=Who.CONVERTED),
-    "hyperswap_256": Spec(256, align.ARCFACE_128, _HALF, _HALF, signed=True),
-    "uniface_256": Spec(
+    "inswapper_128": SwapperFamily(128, align.ARCFACE_128, who=Who.PROJECTED),
+    "simswap_256": SwapperFamily(256, align.ARCFACE_OLD, *_IMAGENET, who=Who.CONVERTED_UNIT),
+    "simswap_512": SwapperFamily(512, align.ARCFACE_OLD, who=Who.CONVERTED_UNIT),
+    "ghost_256": SwapperFamily(
+        256, align.ARCFACE_OLD, _HALF, _HALF, signed=True, who=Who.CONVERTED
+    ),
+    "hyperswap_256": SwapperFamily(256, align.ARCFACE_128, _HALF, _HALF, signed=True),
+    "uniface_256": SwapperFamily(
         256, align.FFHQ, _HALF, _HALF, signed=True, who=Who.PHOTO, photo=(align.FFHQ, 256)
     ),
-    "blendswap_256": Spec(256, align.FFHQ, who=Who.PHOTO, photo=(align.ARCFACE_112, 112)),
-    "hififace_256": Spec(256, align.MTCNN, _HALF, _HALF, signed=True, who=Who.CONVERTED_UNIT),
+    "blendswap_256": SwapperFamily(256, align.FFHQ, who=Who.PHOTO, photo=(align.ARCFACE_112, 112)),
+    "hififace_256": SwapperFamily(
+        256, align.MTCNN, _HALF, _HALF, signed=True, who=Who.CONVERTED_UNIT
+    ),
 }
 
 
@@ -106,11 +110,16 @@ class Generator:
         spec: what it wants.
         path: tells where its .onnx file is, once it has been fetched.
         latent: "insightface": a projected identity gets length 1 again, as the model's makers do
-            it; "facefusion": it does not, and `Look.weight` mixes it with what was not projected.
+            it; "facefusion": it does not, and `SwapOptions.weight` mixes it with what was not
+            projected.
     """
 
     def __init__(
-        self, engine: Engine, spec: Spec, path: Callable[[], Path], latent: str = "insightface"
+        self,
+        engine: Engine,
+        spec: SwapperFamily,
+        path: Callable[[], Path],
+        latent: str = "insightface",
     ) -> None:
         self._engine, self.spec, self._path = engine, spec, path
         self._as_published = latent == "insightface"
@@ -132,7 +141,7 @@ class Generator:
         Args:
             source: the person to put in.
             targets: the faces to replace.
-            weight: see `Look.weight`.
+            weight: see `SwapOptions.weight`.
             convert: the converter of embeddings, for families that need one.
         """
         spec = self.spec
@@ -224,16 +233,16 @@ class NeuralSwapper:
         canvas: NDArray[np.uint8],
         targets: Sequence[Face],
         source: Source,
-        look: Look,
+        options: SwapOptions,
         *,
         gray: bool,
-    ) -> list[tuple[Caution, ...]]:
+    ) -> list[tuple[QualityWarning, ...]]:
         """See `Swapper.swap_all`; as one batch, unless crops overlap."""
-        found: dict[int, tuple[Caution, ...]] = {}
+        found: dict[int, tuple[QualityWarning, ...]] = {}
         for places in align.rounds(targets, self._generator.spec.template):
             some = [targets[n] for n in places]
-            cautions = self._swap(canvas, some, source, look, gray=gray)
-            found.update(zip(places, cautions, strict=True))
+            warnings = self._swap(canvas, some, source, options, gray=gray)
+            found.update(zip(places, warnings, strict=True))
         return [found[n] for n in range(len(targets))]
 
     def _swap(
@@ -241,13 +250,13 @@ class NeuralSwapper:
         canvas: NDArray[np.uint8],
         targets: Sequence[Face],
         source: Source,
-        look: Look,
+        options: SwapOptions,
         *,
         gray: bool,
-    ) -> list[tuple[Caution, ...]]:
+    ) -> list[tuple[QualityWarning, ...]]:
         """Replace faces whose crops do not overlap."""
         spec = self._generator.spec
-        sizes = [spec.size * _factor(target, spec, look) for target in targets]
+        sizes = [spec.size * _factor(target, spec, options) for target in targets]
         places = [
             align.matrix(target.five, spec.template, size)
             for target, size in zip(targets, sizes, strict=True)
@@ -256,17 +265,17 @@ class NeuralSwapper:
             geometry.crop(canvas, place, (size, size), cv2.BORDER_REPLICATE)
             for place, size in zip(places, sizes, strict=True)
         ]
-        told = self._generator.told(source, targets, look.weight, self._convert)
-        seen = self._seen(crops, look)
+        told = self._generator.told(source, targets, options.weight, self._convert)
+        seen = self._seen(crops, options)
         made = self._generator.make(crops, told)
         soft = [masks.box(size) for size in sizes]
         if seen:
             soft = [np.minimum(*pair) for pair in zip(soft, seen, strict=True)]
-        if self._regions and look.uses(Mask.REGION):
+        if self._regions and options.uses(Mask.REGION):
             parts = self._regions.masks(made)
             soft = [np.minimum(*pair) for pair in zip(soft, parts, strict=True)]
         for n, target in enumerate(targets):
-            if target.outline is not None and look.uses(Mask.AREA):
+            if target.outline is not None and options.uses(Mask.AREA):
                 outline = geometry.apply(places[n], target.outline)
                 soft[n] = np.minimum(soft[n], masks.area(outline, sizes[n]))
             paste(canvas, made[n], soft[n], places[n], gray=gray)
@@ -276,17 +285,17 @@ class NeuralSwapper:
             for target, hidden in zip(targets, covered, strict=True)
         ]
 
-    def _seen(self, crops: Sequence[Crop], look: Look) -> list[Rows]:
+    def _seen(self, crops: Sequence[Crop], options: SwapOptions) -> list[Rows]:
         """What of each face nothing covers; empty where that does not count."""
-        if self._occlusion and look.uses(Mask.OCCLUSION, else_=True):
+        if self._occlusion and options.uses(Mask.OCCLUSION, else_=True):
             return self._occlusion.masks(crops)
         return []
 
 
-def _factor(face: Face, spec: Spec, look: Look) -> int:
+def _factor(face: Face, spec: SwapperFamily, options: SwapOptions) -> int:
     """How many times the network's size a face is made."""
-    if look.boost is not None:
-        return max(1, look.boost // spec.size)
+    if options.boost is not None:
+        return max(1, options.boost // spec.size)
     edge = align.corners(face.five, spec.template)
     side = float(np.linalg.norm(edge[1] - edge[0]))
     return max(1, min(round(side / spec.size), _OWN_SIDE // spec.size))
@@ -322,9 +331,9 @@ def _covered(seen: Rows) -> bool:
     return bool(1 - seen[quarter:-quarter, quarter:-quarter].mean() > _COVERED)
 
 
-def _cautions(target: Face, source: Source, *, covered: bool) -> tuple[Caution, ...]:
+def _cautions(target: Face, source: Source, *, covered: bool) -> tuple[QualityWarning, ...]:
     seen = {
-        Caution.EXTREME_POSE: pose.extreme(target.pose, source.face.pose),
-        Caution.OCCLUDED: covered,
+        QualityWarning.EXTREME_POSE: pose.extreme(target.pose, source.face.pose),
+        QualityWarning.OCCLUDED: covered,
     }
-    return tuple(caution for caution, holds in seen.items() if holds)
+    return tuple(warning for warning, holds in seen.items() if holds)

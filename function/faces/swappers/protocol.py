@@ -11,10 +11,10 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from function.caution import Caution
     from function.faces.face import Face
-    from function.faces.look import Look
+    from function.faces.options import SwapOptions
     from function.images.picture import Picture
+    from function.quality_warning import QualityWarning
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,17 +51,17 @@ class Swapper(Protocol):
         canvas: NDArray[np.uint8],
         targets: Sequence[Face],
         source: Source,
-        look: Look,
+        options: SwapOptions,
         *,
         gray: bool,
-    ) -> list[tuple[Caution, ...]]:
+    ) -> list[tuple[QualityWarning, ...]]:
         """Replace each of `targets` on the canvas by the source's face.
 
         Args:
             canvas: uint8 [H, W, 3] RGB, changed in place, only inside the boxes of the targets.
             targets: the faces to replace, analysed on the original photo.
             source: the person to put in.
-            look: how the result is to be.
+            options: how the result is to be.
             gray: the target photo is gray; the result must be gray too (R = G = B).
 
         Returns:

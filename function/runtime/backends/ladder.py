@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from function.runtime.engine import NotOnDeviceError
-from function.runtime.lost import DeviceLostError, is_lost
+from function.runtime.gpu.lost import DeviceLostError, is_lost
 from warmup.failures import told
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ _CPU_ALLOWED = "EMBER_ALLOW_DEGRADED=true would let it run on the CPU"
 
 
 @dataclass(frozen=True, slots=True)
-class Passed:
+class SkippedBackend:
     """A backend that does not run a model.
 
     Attributes:
@@ -55,7 +55,7 @@ def climb(
     open_on: Callable[[str], Engine],
     *,
     left_out: bool = False,
-    passed: Callable[[Passed], None] = lambda _: None,
+    passed: Callable[[SkippedBackend], None] = lambda _: None,
 ) -> Engine:
     """The model on the first backend on which it opens.
 
@@ -80,7 +80,7 @@ def climb(
                 raise
             if is_lost(error):
                 raise DeviceLostError(f"the GPU is lost to this process ({error})") from error
-            fall = Passed(role, backend, told(error), getattr(error, "may_come", False))
+            fall = SkippedBackend(role, backend, told(error), getattr(error, "may_come", False))
             facts = {"role": role, "backend": backend, "reason": str(error)}
             log.warning("a backend is passed over", extra=facts)
             passed(fall)

@@ -12,8 +12,8 @@ import onnxruntime as ort
 
 from function.runtime.backends.binding import Binding
 from function.runtime.backends.dtypes import inward, of_onnx, outward
-from function.runtime.device import pinned
 from function.runtime.engine import PROVIDERS, NotOnDeviceError, Ports
+from function.runtime.gpu.device import pinned
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -1,6 +1,6 @@
 """Running a plan: fixed batch sizes, buffers that are made once, one stream.
 
-What executes a plan is behind `Executor`, memory behind `device.Memory`; the rest is here, and the
+What executes a plan is behind `Executor`, memory behind `DeviceMemory`; the rest is here, and the
 same for every library.
 """
 
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from function.runtime.device import Memory
+    from function.runtime.gpu.device import DeviceMemory
 
 
 log = logging.getLogger("ember.plan")
 
 
 @dataclass(frozen=True, slots=True)
-class Tensor:
+class PlanTensor:
     """An input or an output of a plan: its name and the type of its elements."""
 
     name: str
@@ -42,12 +42,12 @@ class Executor(Protocol):
     """A plan that is loaded."""
 
     @property
-    def inputs(self) -> Sequence[Tensor]:
+    def inputs(self) -> Sequence[PlanTensor]:
         """Its inputs, in the order of the graph."""
         ...
 
     @property
-    def outputs(self) -> Sequence[Tensor]:
+    def outputs(self) -> Sequence[PlanTensor]:
         """Its outputs, in the order of the graph."""
         ...
 
@@ -112,7 +112,9 @@ class PlanEngine:
         ValueError: the plan has other inputs than the family.
     """
 
-    def __init__(self, executor: Executor, memory: Memory, ports: Ports | None = None) -> None:
+    def __init__(
+        self, executor: Executor, memory: DeviceMemory, ports: Ports | None = None
+    ) -> None:
         ports = ports or Ports()
         self._executor, self._memory, self._ports = executor, memory, ports
         self._lock = threading.Lock()
@@ -222,7 +224,7 @@ def _bytes(shape: tuple[int, ...], dtype: np.dtype[Any]) -> int:
     return math.prod(shape) * dtype.itemsize
 
 
-def _close(executor: Executor, memory: Memory) -> None:
+def _close(executor: Executor, memory: DeviceMemory) -> None:
     """Close both in this order, as a plan that outlives its memory ends the process."""
     try:
         with memory.current():

@@ -8,26 +8,26 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from function.runtime import device
-from function.runtime.backends.plan import PlanEngine, Tensor
+from function.runtime.backends.plan import PlanEngine, PlanTensor
 from function.runtime.engine import NotOnDeviceError
+from function.runtime.gpu import device
 from warmup.failures import WarmupError
-from warmup.gpu import visible
-from warmup.store import replace_file
-from warmup.tensorrt import RTX, runner
+from warmup.models.store import replace_file
+from warmup.plans.nvml import visible
+from warmup.plans.tensorrt import RTX, runner
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-    from function.runtime.device import Memory
     from function.runtime.engine import Ports
-    from function.runtime.gpu import Gpu
-    from warmup.gpu import Gpu as GpuFacts
-    from warmup.plan import PlanKey, Sidecar
-    from warmup.plans import Plans
-    from warmup.store import Held
-    from warmup.tensorrt import Library
+    from function.runtime.gpu.device import DeviceMemory
+    from function.runtime.gpu.options import GpuOptions
+    from warmup.models.store import Held
+    from warmup.plans.nvml import Gpu as GpuFacts
+    from warmup.plans.plan_key import PlanKey, Sidecar
+    from warmup.plans.stored import Plans
+    from warmup.plans.tensorrt import Library
 
 log = logging.getLogger("ember.tensorrt")
 
@@ -87,7 +87,7 @@ def open_plan(
 
 
 def open_kept(
-    gpu: Gpu,
+    gpu: GpuOptions,
     keys_on: Callable[[Library, GpuFacts], Sequence[PlanKey]],
     number: int,
     ports: Ports,
@@ -150,7 +150,9 @@ class _Plan:
         kept: see `open_plan`.
     """
 
-    def __init__(self, content: bytes, library: Library, memory: Memory, kept: Path | None) -> None:
+    def __init__(
+        self, content: bytes, library: Library, memory: DeviceMemory, kept: Path | None
+    ) -> None:
         trt = library.module
         self._logger = _logger(trt)
         self._runtime = trt.Runtime(self._logger)
@@ -245,11 +247,11 @@ class _Plan:
         return self._engine.create_execution_context(config)
 
 
-def _tensor(engine: Any, name: str) -> Tensor:
+def _tensor(engine: Any, name: str) -> PlanTensor:
     kind = engine.get_tensor_dtype(name).name
     if kind not in _DTYPES:
         raise NotOnDeviceError(f"the plan's {name} is of the type {kind}, which is not supported")
-    return Tensor(name, np.dtype(_DTYPES[kind]))
+    return PlanTensor(name, np.dtype(_DTYPES[kind]))
 
 
 def _logger(trt: Any) -> Any:

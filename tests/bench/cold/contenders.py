@@ -7,7 +7,7 @@ import json
 import sys
 from dataclasses import dataclass
 
-from function.service import sample
+from function.service.service import sample
 from tests.bench.client import swap_request
 
 _PEERS = "tests.bench.cold.peers"

@@ -22,7 +22,7 @@ def main() -> None:
         for library in LIBRARIES:
             importlib.import_module(library)
         swap = swapping.Swap(loading.result())
-    from function.service import sample
+    from function.service.service import sample
 
     swap(sample("hopper"), sample("collins"))
     print("swapped", flush=True)

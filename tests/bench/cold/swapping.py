@@ -12,9 +12,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from function.assemble import embedded
 from function.faces import models
-from warmup.manifest import read
+from function.process.assemble import embedded
+from warmup.models.manifest import read
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,9 +43,9 @@ class Swap:
         from function.images.decode import decode
         from function.images.encode import encode
         from function.images.picture import Picture
-        from function.trace import Trace
+        from function.telemetry.timings import Timings
 
-        trace, pipeline = Trace(), self._pipeline
+        trace, pipeline = Timings(), self._pipeline
         photo, picture = decode(source), decode(target)
         person, _ = pipeline.portrait(photo, trace)
         faces = pipeline.find(picture, trace, identify=True)
@@ -63,9 +63,9 @@ class Swap:
         from function.images.decode import decode
         from function.images.encode import encode
         from function.images.picture import Picture
-        from function.trace import Trace
+        from function.telemetry.timings import Timings
 
-        trace, pipeline = Trace(), self._pipeline
+        trace, pipeline = Timings(), self._pipeline
         photos = [decode(source) for source, _ in pairs]
         pictures = [decode(target) for _, target in pairs]
         people = [largest(pipeline.find(photo, trace, identify=False)) for photo in photos]

@@ -29,8 +29,8 @@ from urllib.request import urlopen
 import numpy as np
 import psutil
 
-from function.assemble import embedded
-from function.turn import Lane
+from function.process.assemble import embedded
+from function.request_context import Lane
 from tests.bench.load import mix, servers
 from tests.bench.load.ceiling import Ceiling, Cell, Loop, grid
 from tests.bench.load.traffic import Stream, Traffic

@@ -129,9 +129,9 @@ def main() -> None:
     import cv2
 
     from function.faces import models
-    from function.service import sample
+    from function.service.service import sample
     from tests.bench.cold.swapping import MANIFEST, STORE, Swap
-    from warmup.manifest import read
+    from warmup.models.manifest import read
 
     cv2.setNumThreads(1)
     pair = sample("hopper"), sample("collins")

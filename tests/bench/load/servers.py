@@ -10,7 +10,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from function.service import sample
+from function.service.service import sample
 from tests.bench.client import swap_request
 from tests.bench.cold.contenders import Contender
 from tests.bench.cold.measure import running, until_ready

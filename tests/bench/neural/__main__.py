@@ -29,16 +29,16 @@ import numpy as np
 import onnxruntime
 
 from function.faces import models
-from function.faces.look import Look
+from function.faces.options import SwapOptions
 from function.faces.pipeline import Pipeline
 from function.faces.select import largest
 from function.images.decode import decode
 from function.images.encode import encode
 from function.images.picture import Picture
 from function.runtime.cpus import usable_cpus
-from function.trace import Trace
+from function.telemetry.timings import Timings
 from tests.bench.neural import files
-from warmup import manifest
+from warmup.models import manifest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
 PARTS = ("outside", "tiles", "beside", "loading", "first")
 FACTORS = (2, 4)
-SMALL = Look(boost=128)
+SMALL = SwapOptions(boost=128)
 """One tile for a face, so that there is the least of the model to hide behind."""
 
 
@@ -143,10 +143,10 @@ class Bench:
         self._pipeline = Pipeline(loaded, loaded.swapper())
         self._photos = [path.read_bytes() for path in made.photos]
         source, self._target = (decode(each) for each in self._photos)
-        person, _ = self._pipeline.portrait(source, Trace())
+        person, _ = self._pipeline.portrait(source, Timings())
         assert person is not None
         self.source: Source = person
-        self.face: Face = largest(self._pipeline.find(self._target, Trace(), identify=True))
+        self.face: Face = largest(self._pipeline.find(self._target, Timings(), identify=True))
 
     def outside(self, rounds: int) -> None:
         """The part of a swap that is not models."""
@@ -233,7 +233,7 @@ class Bench:
         return sum(each.spent for each in self._engines.values())
 
     def _whole(self) -> None:
-        trace, pipeline = Trace(), self._pipeline
+        trace, pipeline = Timings(), self._pipeline
         source, target = (decode(each) for each in self._photos)
         person, _ = pipeline.portrait(source, trace)
         faces = pipeline.find(target, trace, identify=True)

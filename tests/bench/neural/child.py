@@ -27,7 +27,7 @@ def load() -> None:
 
     from function.faces import models
     from function.runtime.cpus import usable_cpus
-    from warmup import manifest
+    from warmup.models import manifest
 
     made, *_ = pickle.loads(Path(sys.argv[2]).read_bytes())
     entries = manifest.read(made.whole)
@@ -57,10 +57,10 @@ def ours() -> None:
     from function.faces import models
     from function.faces.anchors import Anchored
     from function.faces.detect import View
-    from function.faces.look import Look
+    from function.faces.options import SwapOptions
     from function.faces.swappers.protocol import Source
     from function.runtime.cpus import usable_cpus
-    from warmup import manifest
+    from warmup.models import manifest
 
     made, source_face, target_face = pickle.loads(Path(sys.argv[2]).read_bytes())
     with ThreadPoolExecutor(1) as pool:
@@ -78,7 +78,7 @@ def ours() -> None:
     (embedding,) = loaded.identity.embed(source.pixels, [source_face])
     person = Source(source, source_face, embedding)
     canvas = target.pixels.copy()
-    loaded.swapper().swap_all(canvas, [target_face], person, Look(boost=128), gray=False)
+    loaded.swapper().swap_all(canvas, [target_face], person, SwapOptions(boost=128), gray=False)
     _end()
 
 

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from function import assemble
 from function.faces import models
+from function.process import assemble
 from function.runtime.backends.optimised import Optimised
 from function.weights import batches, collection
 from tests import neural
 from tests.bench.photos import photo
-from warmup import manifest
+from warmup.models import manifest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

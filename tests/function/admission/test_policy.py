@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from function.admission.caller import Caller
-from function.admission.policy import BUILT_IN, Job, read
+from function.admission.policy import BUILT_IN, PricedJob, read
 from function.problems import Problem
-from function.turn import Lane
-from warmup.variables import SettingsError
+from function.request_context import Lane
+from warmup.settings.variables import SettingsError
 
 POLICY = read()
 PRICES = POLICY.prices
@@ -48,44 +48,47 @@ def edited(tmp_path):
     ],
 )
 def test_the_price_follows_from_the_resolution(width, height, tokens):
-    assert PRICES.of(Job(width * height)) == tokens
+    assert PRICES.of(PricedJob(width * height)) == tokens
 
 
 @pytest.mark.parametrize(("batch", "tokens"), [(1, 5), (2, 5), (3, 4), (100, 4)])
 def test_three_or_more_in_a_batch_cost_four_instead_of_five(batch, tokens):
-    assert PRICES.of(Job(1920 * 1080), batch) == tokens
+    assert PRICES.of(PricedJob(1920 * 1080), batch) == tokens
 
 
 @given(st.integers(1, 10**9), st.integers(1, 10**9), st.integers(1, 5))
 def test_more_pixels_never_cost_less_and_nothing_is_free(one, other, batch):
     small, large = sorted((one, other))
-    assert 0 < PRICES.of(Job(small), batch) <= PRICES.of(Job(large), batch)
+    assert 0 < PRICES.of(PricedJob(small), batch) <= PRICES.of(PricedJob(large), batch)
 
 
 def test_faces_and_sources_cost_what_the_policy_says(edited):
     text = "source = 2\nface = 1\nall_faces = 3\n"
     prices = read(edited(r"source = 1(.*\n){4}", text)).prices
-    assert prices.of(Job(1000, sources=3, faces=1)) == 1 + 2 * 2
-    assert [prices.of(Job(1000, faces=n)) for n in (1, 2, 4, 9, None)] == [1, 2, 4, 4, 4]
+    assert prices.of(PricedJob(1000, sources=3, faces=1)) == 1 + 2 * 2
+    assert [prices.of(PricedJob(1000, faces=n)) for n in (1, 2, 4, 9, None)] == [1, 2, 4, 4, 4]
 
 
 def test_a_swap_of_one_photo_with_one_source_of_usual_size_costs_what_its_target_does():
     for pixels in (300 * 300, 4000 * 3000, 4624 * 3460):
-        assert PRICES.of(Job(409_920, others=(pixels,), size=7_000_000)) == 1
+        assert PRICES.of(PricedJob(409_920, others=(pixels,), size=7_000_000)) == 1
 
 
 @pytest.mark.parametrize(
     ("job", "tokens"),
     [
-        (Job(1000, sources=8, others=(1000,) * 8), 8),
-        (Job(1000, like=True, faces=1, others=(1000, 1000)), 2),
-        (Job(1000, others=(24_000_000,)), 2),
-        (Job(1000, others=(24_000_001,)), 3),
-        (Job(1000, others=(49_000_000,)), 6),
-        (Job(1000, sources=8, like=True, faces=1, others=(49_000_000,) * 9), 1 + 7 + 1 + 9 * 5),
-        (Job(1000, size=15_999_999), 1),
-        (Job(1000, size=32_000_000), 4),
-        (Job(1920 * 1080, size=32_000_000), 5),
+        (PricedJob(1000, sources=8, others=(1000,) * 8), 8),
+        (PricedJob(1000, like=True, faces=1, others=(1000, 1000)), 2),
+        (PricedJob(1000, others=(24_000_000,)), 2),
+        (PricedJob(1000, others=(24_000_001,)), 3),
+        (PricedJob(1000, others=(49_000_000,)), 6),
+        (
+            PricedJob(1000, sources=8, like=True, faces=1, others=(49_000_000,) * 9),
+            1 + 7 + 1 + 9 * 5,
+        ),
+        (PricedJob(1000, size=15_999_999), 1),
+        (PricedJob(1000, size=32_000_000), 4),
+        (PricedJob(1920 * 1080, size=32_000_000), 5),
     ],
 )
 def test_what_else_takes_time_or_room_is_in_the_price(job, tokens):
@@ -93,7 +96,7 @@ def test_what_else_takes_time_or_room_is_in_the_price(job, tokens):
 
 
 def test_a_batch_pays_for_its_bytes_in_full():
-    assert PRICES.of(Job(1000, size=80_000_000), 5) == 10
+    assert PRICES.of(PricedJob(1000, size=80_000_000), 5) == 10
 
 
 @pytest.mark.parametrize(
@@ -116,7 +119,7 @@ def test_a_policy_of_an_older_version_charges_for_what_it_names(edited):
         text = "".join(line for line in text.splitlines(True) if not line.startswith(entry))
     path.write_text(text.replace("                     # is only looked", "# is only looked"))
     prices = read(path).prices
-    dear = Job(1000, sources=8, like=True, others=(49_000_000,) * 9, size=99_000_000)
+    dear = PricedJob(1000, sources=8, like=True, others=(49_000_000,) * 9, size=99_000_000)
     assert (prices.of(dear), prices.of_look(49_000_000, 99_000_000)) == (1, 0)
     assert prices.covers(1) is None
 

@@ -8,9 +8,9 @@ from heapq import heappop, heappush
 
 import pytest
 
+from function.admission.load import LoadEstimator
 from function.admission.promises import Promises
-from function.admission.queue import Queue
-from function.turn import Lane, Turn
+from function.request_context import Lane, RequestContext
 
 RTT_S = 0.003
 
@@ -27,7 +27,7 @@ class World:
     def __init__(self, places, limit, hold_s):
         self.now, self._order, self._events = 0.0, 0, []
         self.places, self.hold_s = places, hold_s
-        self.queue = Queue(lambda: places, limit, clock=lambda: self.now)
+        self.queue = LoadEstimator(lambda: places, limit, clock=lambda: self.now)
         self.waiting, self.held = [], 0
         self.retries, self.let_in, self.served, self.late, self.told = 0, 0, 0, 0, []
 
@@ -51,10 +51,17 @@ class World:
         if refusal:
             self.refuse(refusal, timeout_s, after)
             return
-        turn = Turn(lane, self.now + timeout_s)
+        context = RequestContext(lane, self.now + timeout_s)
         self.queue.enter(lane)
-        followed = self.queue.follow(turn, lambda refusal: self.give_up(entry, refusal))
-        entry = [min(turn.deadline, self.now + 60), self.now, turn, followed, timeout_s, after]
+        followed = self.queue.follow(context, lambda refusal: self.give_up(entry, refusal))
+        entry = [
+            min(context.deadline, self.now + 60),
+            self.now,
+            context,
+            followed,
+            timeout_s,
+            after,
+        ]
         self.waiting.append(entry)
         self.queue.renew()
         self.grant()
@@ -72,13 +79,13 @@ class World:
         while self.held < self.places and self.waiting:
             self.waiting.sort(key=lambda entry: entry[0])
             entry = self.waiting.pop(0)
-            turn = entry[2]
-            if turn.deadline <= self.now:
+            context = entry[2]
+            if context.deadline <= self.now:
                 self.late += 1
                 self.leave(entry)
                 continue
             self.held += 1
-            turn.begun, turn.placed = True, self.now
+            context.begun, context.placed = True, self.now
             hold_s = self.hold_s()
             self.at(self.now + hold_s, self.done, entry, hold_s)
 

@@ -7,15 +7,15 @@ import asyncio
 import pytest
 
 from function.admission.account import Allowance
+from function.admission.accounts import AT_ONCE, InMemoryAccounts, StoreFullError
 from function.admission.breaker import Breaker
-from function.admission.quota import Event, Quota
-from function.admission.store import AT_ONCE, FullError, Memory
+from function.admission.quota import Quota, QuotaEvent
 from function.problems import Problem
 
 FREE = Allowance(10)
 
 
-class Slow(Memory):
+class Slow(InMemoryAccounts):
     """A store that answers when it is let go, or fails."""
 
     instant = False
@@ -63,7 +63,7 @@ async def test_who_leaves_while_the_store_decides_gets_the_tokens_back(quota, st
     store.go.set()
     await quota.close()
     assert (await store.look("ann")).account.left(FREE) == 10
-    assert quota.told == [(Event.TAKEN, 4), (Event.REFUNDED, 4)]
+    assert quota.told == [(QuotaEvent.TAKEN, 4), (QuotaEvent.REFUNDED, 4)]
 
 
 async def test_a_refund_that_the_store_does_not_take_is_told_as_lost(quota, store):
@@ -76,7 +76,7 @@ async def test_a_refund_that_the_store_does_not_take_is_told_as_lost(quota, stor
     store.give_back = away
     quota.refund("ann", debit.receipt)
     await quota.close()
-    assert quota.told == [(Event.TAKEN, 4), (Event.LOST, 4)]
+    assert quota.told == [(QuotaEvent.TAKEN, 4), (QuotaEvent.LOST, 4)]
 
 
 @pytest.mark.parametrize("fail_open", [True, False])
@@ -147,7 +147,7 @@ async def test_what_is_used_while_the_store_is_away_is_settled_once(lenient, sto
     await back(lenient, store)
     await lenient.settle()
     assert (await store.look("ann")).account.left(FREE) == 4
-    assert sum(tokens for event, tokens in lenient.told if event is Event.SETTLED) == 6
+    assert sum(tokens for event, tokens in lenient.told if event is QuotaEvent.SETTLED) == 6
     assert await tokens_taken(lenient, 10) == 4
 
 
@@ -198,7 +198,7 @@ async def test_a_refund_of_what_was_taken_meanwhile_is_made_once(lenient, store,
 
 
 async def test_a_store_without_room_lets_nobody_in_uncounted(lenient, store):
-    store.fails = FullError()
+    store.fails = StoreFullError()
     for _ in range(5):
         with pytest.raises(Problem) as raised:
             await lenient.take("ann", FREE, 1)
@@ -209,7 +209,7 @@ async def test_a_store_without_room_lets_nobody_in_uncounted(lenient, store):
 
 
 async def test_a_crowd_that_waits_for_a_store_learns_at_once_that_it_is_down():
-    class Silent(Memory):
+    class Silent(InMemoryAccounts):
         """A store that fails after a while, as one that does not answer."""
 
         instant, asked = False, 0

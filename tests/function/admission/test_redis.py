@@ -12,19 +12,19 @@ from redis.exceptions import ConnectionError as BrokenError
 
 from function.admission.account import Allowance
 from function.admission.quota import Quota
-from function.admission.shared import Shared
-from function.events.ledger import Keys
-from function.events.shared import Shared as SharedLedger
-from function.jobs.job import Spec, State
-from function.jobs.shared import SharedBook, SharedShelf
-from function.jobs.shelf import Budget
+from function.admission.redis_accounts import RedisAccounts
+from function.background.events.dedup import EventKeys
+from function.background.events.redis_dedup import RedisDedupStore as SharedLedger
+from function.background.jobs.files import FileBudget
+from function.background.jobs.job import JobSpec, JobState
+from function.background.jobs.redis_store import RedisJobFiles, RedisJobStore
 from function.patience import within
 from function.problems import Problem
 from function.redis import Client
-from function.turn import Lane
+from function.request_context import Lane
 
-SPEC = Spec("a", "ann", "digest", "at", Lane.BULK, 1.5)
-KEYS = Keys("upload", "event")
+SPEC = JobSpec("a", "ann", "digest", "at", Lane.BULK, 1.5)
+KEYS = EventKeys("upload", "event")
 PLENTY = Allowance(1000)
 
 
@@ -32,10 +32,10 @@ class Everyone:
     """All users of Redis, and everything that each of them asks."""
 
     def __init__(self, url, timeout_s=2.0):
-        self.quota, self.ledger = Shared(url, timeout_s), SharedLedger(url, timeout_s)
+        self.quota, self.ledger = RedisAccounts(url, timeout_s), SharedLedger(url, timeout_s)
         self.book, self.shelf = (
-            SharedBook(url, timeout_s),
-            SharedShelf(url, timeout_s, Budget(10**7)),
+            RedisJobStore(url, timeout_s),
+            RedisJobFiles(url, timeout_s, FileBudget(10**7)),
         )
 
     async def ask(self):
@@ -172,7 +172,7 @@ async def test_nobody_notices_that_idle_connections_were_dropped_in_silence(redi
 
 async def test_what_may_have_been_done_is_not_asked_again(redis_server):
     async with Relay(redis_server.port) as relay:
-        store = Shared(relay.url, 2.0)
+        store = RedisAccounts(relay.url, 2.0)
         await store.take("ann", PLENTY, 1)
         relay.cut_after = b"take"
         with pytest.raises(BrokenError):
@@ -197,7 +197,7 @@ async def test_what_does_no_harm_is_asked_again_on_a_fresh_connection(redis_serv
             assert relay.cut_after is None
             assert relay.links > links
         relay.cut_after = b"finish"
-        assert await users.book.finish(SPEC.key, taken.token, State.FAILED, [], 60)
+        assert await users.book.finish(SPEC.key, taken.token, JobState.FAILED, [], 60)
 
 
 async def test_commands_are_not_written_in_a_way_that_can_lose_a_cancel(redis_server, monkeypatch):
@@ -229,7 +229,7 @@ async def test_a_busy_loop_is_no_slow_redis(redis_server):
 
 async def test_a_burst_takes_what_there_is_to_the_token(redis_server):
     """Each answer makes work that holds the loop up, as bodies of requests do."""
-    quota, paid = Quota(Shared(redis_server.url, 0.1), fail_open=True), Allowance(50)
+    quota, paid = Quota(RedisAccounts(redis_server.url, 0.1), fail_open=True), Allowance(50)
 
     async def caller():
         debit, standing = await quota.take("ann", paid, 1)

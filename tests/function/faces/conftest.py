@@ -16,7 +16,7 @@ from function.faces.identity import DlibIdentity
 from function.faces.landmarks import FaceMesh
 from function.faces.search import Search
 from function.runtime.backends.onnx import OnnxEngine
-from function.trace import Trace
+from function.telemetry.timings import Timings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -80,7 +80,7 @@ def search(detector: CenterFace) -> Search:
 @pytest.fixture(scope="session")
 def find(search: Search, mesh: FaceMesh) -> Find:
     """Every face of an image, confirmed."""
-    return lambda pixels: search.faces(pixels, mesh.fit, Trace())
+    return lambda pixels: search.faces(pixels, mesh.fit, Timings())
 
 
 @pytest.fixture(scope="session")

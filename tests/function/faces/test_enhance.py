@@ -11,7 +11,7 @@ import pytest
 
 from function.faces import align
 from function.faces.enhance import SPECS, Enhancer
-from function.faces.look import Look, Mask
+from function.faces.options import Mask, SwapOptions
 from function.faces.swappers.masks import Occlusion
 
 if TYPE_CHECKING:
@@ -41,7 +41,9 @@ def face(collins: Pixels, analyse: Callable[[Pixels], list[Face]]) -> Face:
     return found
 
 
-def enhanced(engine: Formula, pixels: Pixels, faces: list[Face], look: Look, **more) -> Pixels:
+def enhanced(
+    engine: Formula, pixels: Pixels, faces: list[Face], look: SwapOptions, **more
+) -> Pixels:
     canvas = pixels.copy()
     spec = SPECS[more.pop("family", "gfpgan_512")]
     occlusion = more.pop("occlusion", None)
@@ -55,7 +57,7 @@ def test_an_enhancer_that_changes_nothing_leaves_the_photo_as_it_was(
 ):
     soft = cv2.GaussianBlur(collins, (0, 0), 2)
     engine = Formula(lambda batch: batch)
-    result = enhanced(engine, soft, [face], Look(enhance=100), family=family)
+    result = enhanced(engine, soft, [face], SwapOptions(enhance=100), family=family)
     side = SPECS[family].size
     assert [batch.shape for batch in engine.batches] == [(1, 3, side, side)]
     assert -1 <= engine.batches[0].min() < engine.batches[0].max() <= 1
@@ -66,7 +68,7 @@ def test_all_faces_are_one_batch_and_the_rest_stays(collins: Pixels, face: Face)
     engine = Formula(lambda batch: -batch)
     both = np.hstack([collins, collins])
     second = replace(face, five=face.five + np.array([512, 0]))
-    result = enhanced(engine, both, [face, second], Look(enhance=100))
+    result = enhanced(engine, both, [face, second], SwapOptions(enhance=100))
     assert [len(batch) for batch in engine.batches] == [2]
     assert cv2.absdiff(result[:, :512], result[:, 512:]).max() <= 1
     low = align.corners(face.five, align.FFHQ).min(0)
@@ -82,7 +84,7 @@ def test_all_faces_are_one_batch_and_the_rest_stays(collins: Pixels, face: Face)
 def test_the_blend_is_a_percentage(percent: int, collins: Pixels, face: Face):
     engine = Formula(np.ones_like)
     x, y = face.five[2].astype(int)
-    result = enhanced(engine, collins, [face], Look(enhance=percent))
+    result = enhanced(engine, collins, [face], SwapOptions(enhance=percent))
     before = collins[y, x].astype(float)
     np.testing.assert_allclose(result[y, x], before + (255 - before) * percent / 100, atol=1)
 
@@ -91,22 +93,22 @@ def test_what_covers_a_face_is_not_enhanced(collins: Pixels, face: Face):
     engine = Formula(lambda batch: -batch)
     nothing = Occlusion(Formula(lambda batch: np.zeros((len(batch), 256, 256, 1))))
     assert (
-        enhanced(engine, collins, [face], Look(enhance=100), occlusion=nothing) == collins
+        enhanced(engine, collins, [face], SwapOptions(enhance=100), occlusion=nothing) == collins
     ).all()
-    look = Look(enhance=100, masks=(Mask.BOX,))
+    look = SwapOptions(enhance=100, masks=(Mask.BOX,))
     assert (enhanced(engine, collins, [face], look, occlusion=nothing) != collins).any()
 
 
 def test_a_gray_photo_stays_gray(collins: Pixels, face: Face):
     gray = cv2.cvtColor(cv2.cvtColor(collins, cv2.COLOR_RGB2GRAY), cv2.COLOR_GRAY2RGB)
     scale = np.array([1, 0.5, -1])[:, None, None]
-    result = enhanced(Formula(lambda batch: batch * scale), gray, [face], Look(), gray=True)
+    result = enhanced(Formula(lambda batch: batch * scale), gray, [face], SwapOptions(), gray=True)
     assert (result != gray).any()
     assert (result == result[..., :1]).all()
 
 
 def test_values_beyond_the_range_are_clipped(collins: Pixels, face: Face):
-    result = enhanced(Formula(lambda batch: batch * 50), collins, [face], Look(enhance=100))
+    result = enhanced(Formula(lambda batch: batch * 50), collins, [face], SwapOptions(enhance=100))
     assert set(np.unique(result[face.five[2].astype(int)[1], face.five[2].astype(int)[0]])) <= {
         0,
         255,
@@ -115,5 +117,5 @@ def test_values_beyond_the_range_are_clipped(collins: Pixels, face: Face):
 
 def test_without_faces_nothing_runs(collins: Pixels):
     engine = Formula(lambda batch: batch)
-    assert (enhanced(engine, collins, [], Look()) == collins).all()
+    assert (enhanced(engine, collins, [], SwapOptions()) == collins).all()
     assert engine.batches == []

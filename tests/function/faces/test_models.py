@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 
 from function.faces import models
-from function.faces.look import Look, Mask, parse_masks
 from function.faces.models import FAMILIES, fitting
+from function.faces.options import Mask, SwapOptions, parse_masks
 from function.problems import Problem
 from function.runtime.backends.onnx import OnnxEngine
 from function.runtime.sanity import attempt
 from tests import neural
 from warmup.failures import ManifestError
-from warmup.file import File
-from warmup.manifest import Model, read
+from warmup.models.file import File
+from warmup.models.manifest import Model, read
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -170,21 +170,23 @@ def have(*roles: str, takes_identity: bool = True) -> SimpleNamespace:
 @pytest.mark.parametrize(
     ("look", "roles", "field"),
     [
-        (Look(), (), None),
-        (Look(enhance=0), (), None),
-        (Look(boost=512), (), "boost"),
-        (Look(boost=512), ("swap",), None),
-        (Look(weight=0.7), (), "weight"),
-        (Look(enhance=30), ("swap",), "enhance"),
-        (Look(enhance=30), ("enhance",), None),
-        (Look(masks=(Mask.BOX,)), (), "masks"),
-        (Look(masks=(Mask.BOX,)), ("swap",), None),
-        (Look(masks=(Mask.OCCLUSION,)), ("swap",), "masks"),
-        (Look(masks=(Mask.AREA,)), ("swap",), "masks"),
-        (Look(masks=(Mask.AREA, Mask.REGION)), ("swap", "landmarks", "region"), None),
+        (SwapOptions(), (), None),
+        (SwapOptions(enhance=0), (), None),
+        (SwapOptions(boost=512), (), "boost"),
+        (SwapOptions(boost=512), ("swap",), None),
+        (SwapOptions(weight=0.7), (), "weight"),
+        (SwapOptions(enhance=30), ("swap",), "enhance"),
+        (SwapOptions(enhance=30), ("enhance",), None),
+        (SwapOptions(masks=(Mask.BOX,)), (), "masks"),
+        (SwapOptions(masks=(Mask.BOX,)), ("swap",), None),
+        (SwapOptions(masks=(Mask.OCCLUSION,)), ("swap",), "masks"),
+        (SwapOptions(masks=(Mask.AREA,)), ("swap",), "masks"),
+        (SwapOptions(masks=(Mask.AREA, Mask.REGION)), ("swap", "landmarks", "region"), None),
     ],
 )
-def test_what_needs_a_model_that_is_not_there_is_refused(look: Look, roles: tuple, field: str):
+def test_what_needs_a_model_that_is_not_there_is_refused(
+    look: SwapOptions, roles: tuple, field: str
+):
     if field is None:
         assert fitting(look, have(*roles)) is look
         return
@@ -195,7 +197,7 @@ def test_what_needs_a_model_that_is_not_there_is_refused(look: Look, roles: tupl
 
 def test_a_swapper_that_is_shown_a_photo_has_no_weight():
     with pytest.raises(Problem) as caught:
-        fitting(Look(weight=1.0), have("swap", takes_identity=False))
+        fitting(SwapOptions(weight=1.0), have("swap", takes_identity=False))
     assert caught.value.extra["field"] == "weight"
 
 

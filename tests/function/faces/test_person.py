@@ -8,12 +8,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from function.caution import Caution
 from function.faces.face import Box, Detection, Face, Pose
 from function.faces.identity import ARCFACE, DLIB
 from function.faces.person import Person
 from function.faces.swappers.protocol import Source
 from function.images.picture import Picture
+from function.quality_warning import QualityWarning
 
 PICTURE = Picture(np.zeros((8, 8, 3), np.uint8))
 
@@ -61,9 +61,9 @@ def test_the_identity_is_the_mean():
 def test_photos_of_two_people_are_told():
     person = Person(DLIB)
     person.add(portrait(100, 0, 0.0))
-    assert person.cautions == ()
+    assert person.warnings == ()
     person.add(portrait(100, 0, 0.7 / np.sqrt(128)))
-    assert person.cautions == (Caution.SOURCES_DIFFER,)
+    assert person.warnings == (QualityWarning.SOURCES_DIFFER,)
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_photos_of_two_people_are_told_by_the_angle_between_arcface_embeddings(c
         embedding = np.zeros(512, np.float32)
         embedding[:2] = 20 * np.array(where)
         person.add(replace(portrait(100, 0), embedding=embedding))
-    assert (Caution.SOURCES_DIFFER in person.cautions) == told
+    assert (QualityWarning.SOURCES_DIFFER in person.warnings) == told
 
 
 def test_a_person_needs_a_photo():

@@ -16,7 +16,7 @@ from function.faces.detect import CenterFace
 from function.faces.face import Detection, Fitted
 from function.faces.landmarks import LEFT_EYE, RIGHT_EYE
 from function.faces.search import Search, unconfirmed
-from function.trace import Trace
+from function.telemetry.timings import Timings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -347,7 +347,7 @@ def test_without_landmarks_the_detector_alone_finds_faces(
     name: str, search: Search, find: Find, request: pytest.FixtureRequest
 ):
     pixels: Pixels = request.getfixturevalue(name)
-    (alone,), (confirmed,) = search.faces(pixels, unconfirmed, Trace()), find(pixels)
+    (alone,), (confirmed,) = search.faces(pixels, unconfirmed, Timings()), find(pixels)
     assert alone.detection.box == confirmed.detection.box
     assert (alone.five == alone.detection.points).all()
     assert alone.mesh is alone.outline is None
@@ -365,7 +365,7 @@ def test_a_detection_that_the_landmarks_deny_is_no_face(
         return Fitted(detection, detection.points, 0.49)
 
     detect_engine.reset()
-    assert search.faces(collins, deny, Trace()) == []
+    assert search.faces(collins, deny, Timings()) == []
     assert len(asked) >= 1
     assert detect_engine.runs <= WORST
 
@@ -408,7 +408,7 @@ def test_the_less_the_detector_is_sure_the_more_the_landmarks_must_be(
 ):
     search = Search(CenterFace(Scripted([(40, 40, score)])))
     image = np.zeros((640, 640, 3), np.uint8)
-    assert bool(search.faces(image, confirm(presence), Trace())) == found
+    assert bool(search.faces(image, confirm(presence), Timings())) == found
 
 
 @given(
@@ -422,7 +422,7 @@ def test_the_less_the_detector_is_sure_the_more_the_landmarks_must_be(
 def test_faces_come_from_left_to_right_then_from_top_to_bottom(cells: list[tuple[int, int, int]]):
     script = [(12 * row + 8, 12 * col + 8, score / 100) for row, col, score in cells]
     found = Search(CenterFace(Scripted(script))).faces(
-        np.zeros((640, 640, 3), np.uint8), confirm(1.0), Trace()
+        np.zeros((640, 640, 3), np.uint8), confirm(1.0), Timings()
     )
     places = [fitted.detection.box.center for fitted in found]
     assert len(places) == len(cells)

@@ -9,12 +9,11 @@ from select import select
 
 import pytest
 
-from function import work
 from function.http.app import LIMITS
-from function.turn import Lane
-
-from .live import FORM, HOPPER, Live, multipart
-from .raw import connection, eventually, head, read_answer
+from function.request_context import Lane
+from function.service import work
+from tests.function.live import FORM, HOPPER, Live, multipart
+from tests.function.raw import connection, eventually, head, read_answer
 
 GOOD = multipart(("image", HOPPER))
 LENGTH = {"Content-Length": len(GOOD)}

@@ -7,8 +7,8 @@ import time
 
 import pytest
 
-from .live import Live
-from .raw import connection, eventually, head
+from tests.function.live import Live
+from tests.function.raw import connection, eventually, head
 
 COUNT = 400
 """So many answers fill all buffers on the way, those of the kernel included."""

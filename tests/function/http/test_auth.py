@@ -8,11 +8,10 @@ import sys
 import pytest
 
 from function.admission import keys
-from function.turn import Lane
+from function.request_context import Lane
+from tests.function.live import FORM, HOPPER, Live
+from tests.function.raw import connection, head, read_answer
 from tests.running import running
-
-from .live import FORM, HOPPER, Live
-from .raw import connection, head, read_answer
 
 PART = ("image", HOPPER)
 

@@ -8,8 +8,8 @@ import time
 
 import pytest
 
-from .live import FORM, HOPPER, JSON, Live, multipart
-from .raw import closed, connection, head, read_answer
+from tests.function.live import FORM, HOPPER, JSON, Live, multipart
+from tests.function.raw import closed, connection, head, read_answer
 
 LIMIT = 300_000
 GOOD = multipart(("image", HOPPER))

@@ -13,11 +13,10 @@ import pytest
 
 from function.admission import keys
 from function.http.admission import _FETCHING
-from function.orders import Upload
-from tests.warmup.gcs import fake_gcs
-
-from .live import COLLINS, HOPPER, SOURCE, TARGET, Live
-from .raw import eventually
+from function.requests import Upload
+from tests.function.live import COLLINS, HOPPER, SOURCE, TARGET, Live
+from tests.function.raw import eventually
+from tests.warmup.objects.gcs import fake_gcs
 
 
 @pytest.fixture(scope="module")

@@ -12,9 +12,8 @@ from PIL import Image
 from function.admission.keys import new
 from function.admission.policy import BUILT_IN
 from function.problems import KINDS
-
-from .live import COLLINS, FORM, NOBODY, SOURCE, TARGET, Live, png
-from .raw import connection, head, read_answer
+from tests.function.live import COLLINS, FORM, NOBODY, SOURCE, TARGET, Live, png
+from tests.function.raw import connection, head, read_answer
 
 
 @pytest.fixture(scope="module")

@@ -8,15 +8,14 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from function import work
-from function.admission.ladder import STEP_S
-from function.assemble import embedded
+from function.admission.degradation import STEP_S
+from function.process.assemble import embedded
+from function.service import work
 from tests import neural as graphs
-from tests.function.test_neural_service import entry
+from tests.function.live import HOPPER, Live
+from tests.function.raw import eventually
+from tests.function.service.test_neural import entry
 from tests.graphs import swapping
-
-from .live import HOPPER, Live
-from .raw import eventually
 
 
 @pytest.fixture

@@ -9,10 +9,9 @@ from contextlib import ExitStack
 import pytest
 import uvloop
 
-from function import work
-
-from .live import FORM, HOPPER, SOURCE, TARGET, Live, multipart
-from .raw import connection, eventually, head
+from function.service import work
+from tests.function.live import FORM, HOPPER, SOURCE, TARGET, Live, multipart
+from tests.function.raw import connection, eventually, head
 
 BODY = multipart(SOURCE, TARGET)
 REQUEST = head("POST", "/v1/swap", FORM | {"Content-Length": len(BODY)}) + BODY

@@ -11,7 +11,7 @@ from function.http.connection import KEEPALIVE_S
 from function.http.form import MAX_PARTS
 from function.http.tables import FACES, SWAP
 from function.settings import Settings
-from warmup.variables import variables
+from warmup.settings.variables import variables
 
 from .test_codes import MEMBERS
 

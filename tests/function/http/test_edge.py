@@ -6,8 +6,8 @@ import logging
 
 import pytest
 
-from .live import FORM, HOPPER, SOURCE, TARGET, multipart
-from .raw import closed, connection, head, read_answer
+from tests.function.live import FORM, HOPPER, SOURCE, TARGET, multipart
+from tests.function.raw import closed, connection, head, read_answer
 
 ANSWERS = [
     ("GET", "/healthz", 200),

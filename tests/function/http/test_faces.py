@@ -6,7 +6,7 @@ import io
 
 from PIL import Image
 
-from .live import COLLINS, HOPPER, NOBODY
+from tests.function.live import COLLINS, HOPPER, NOBODY
 
 
 def test_the_faces_of_a_photo_from_left_to_right(live):

@@ -8,8 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from function.problems import KINDS
-
-from .live import BOUNDARY, FORM, JSON, NOBODY, multipart
+from tests.function.live import BOUNDARY, FORM, JSON, NOBODY, multipart
 
 BODY = multipart(("source", NOBODY), ("target", NOBODY), ("faces", "all"), ("quality", "80"))
 DOCUMENT = json.dumps({"source": ["data:,x"], "target": "data:,x", "quality": 80}).encode()

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from function.http import fields, jsonbody
-from function.http.body import Limits
+from function.http.body import BodyReader
 from function.http.jsonbody import LongString
 from function.http.tables import FACES, JOB, SWAP
 from function.problems import Problem
@@ -165,7 +165,7 @@ def test_every_object_is_what_python_reads(value, ascii_):
 
 
 async def test_large_bodies_are_parsed_one_at_a_time_even_when_nobody_waits_any_more():
-    limits, over, at_work, most = Limits(None, 1, 1.0), threading.Event(), [], []
+    limits, over, at_work, most = BodyReader(None, 1, 1.0), threading.Event(), [], []
 
     def parse():
         at_work.append(1)

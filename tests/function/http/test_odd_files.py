@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.function.images.odd_files import ODD_FILES
-
-from .live import SOURCE, Part
+from tests.function.live import SOURCE, Part
 
 pytestmark = pytest.mark.slow
 

@@ -16,9 +16,8 @@ from openapi_spec_validator import validate
 
 from function.http.openapi import document
 from function.problems import KINDS
-
-from .live import COLLINS, HOPPER, JSON, NOBODY, SOURCE, TARGET
-from .raw import eventually
+from tests.function.live import COLLINS, HOPPER, JSON, NOBODY, SOURCE, TARGET
+from tests.function.raw import eventually
 
 DOCUMENT = document()
 OPERATIONS = {

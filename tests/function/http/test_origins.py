@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from function.http.origins import Origins
 from function.problems import Problem
 from function.settings import load
-
-from .live import COLLINS, DEFAULTS, Live
+from tests.function.live import COLLINS, DEFAULTS, Live
 
 LOOPBACK = Origins(anonymous=True, own="127.0.0.1")
 OPEN = Origins(anonymous=True)

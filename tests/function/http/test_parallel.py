@@ -9,7 +9,7 @@ import aiohttp
 import pytest
 from PIL import Image, ImageEnhance, ImageOps
 
-from .live import COLLINS, FORM, HOPPER, multipart
+from tests.function.live import COLLINS, FORM, HOPPER, multipart
 
 pytestmark = pytest.mark.slow
 

@@ -12,26 +12,26 @@ from function.admission import keys
 from function.admission.policy import read
 from function.faces.select import Selection
 from function.http.pricing import batch_price, look_price, price
-from function.orders import SwapOrder, Upload
 from function.problems import Problem
-from tests.function.http.live import COLLINS, HOPPER, SOURCE, Live
+from function.requests import SwapRequest, Upload
+from tests.function.background.jobs.conftest import finished, new_id, put
 from tests.function.images import make
 from tests.function.images.make import gif_of, noise, quarters, save
 from tests.function.images.odd_file import HEIC, heif
-from tests.function.jobs.conftest import finished, new_id, put
+from tests.function.live import COLLINS, HOPPER, SOURCE, Live
 from tests.function.video.films import PHOTOS
 
 PRICES = read().prices
 
 
 def cost(target: bytes, *sources: bytes, like: bytes | None = None, faces: str = "all") -> int:
-    order = SwapOrder(
+    wanted = SwapRequest(
         tuple(Upload(each, "source") for each in sources or (HOPPER,)),
         Upload(target, "target"),
         Selection.parse(faces),
         Upload(like, "like") if like else None,
     )
-    return asyncio.run(price(PRICES, order))
+    return asyncio.run(price(PRICES, wanted))
 
 
 def photo(width: int, height: int, kind: str = "JPEG", **more: object) -> bytes:
@@ -66,9 +66,9 @@ def test_a_frame_outside_of_the_screen_costs_the_canvas_that_it_needs():
 
 
 def _job(pixels):
-    from function.admission.policy import Job
+    from function.admission.policy import PricedJob
 
-    return Job(pixels)
+    return PricedJob(pixels)
 
 
 @pytest.mark.skipif(not HEIC, reason="pillow-heif is not installed")
@@ -116,9 +116,9 @@ def test_sources_and_a_reference_of_49_megapixels_are_in_the_price():
 
 def test_bytes_of_all_photos_are_in_the_price_of_a_batch():
     padded = HOPPER + bytes(12_000_000)
-    order = SwapOrder((Upload(padded, "source"),), Upload(HOPPER, "target"))
+    wanted = SwapRequest((Upload(padded, "source"),), Upload(HOPPER, "target"))
     targets = [Upload(padded, "target")] * 3
-    assert asyncio.run(batch_price(PRICES, order, targets)) == (2, 2, 2)
+    assert asyncio.run(batch_price(PRICES, wanted, targets)) == (2, 2, 2)
 
 
 def crowd(across: int, down: int) -> bytes:

@@ -6,12 +6,11 @@ import pytest
 
 from function.admission import keys
 from function.http.app import FORCED
-from function.http.probes import Seldom
+from function.http.probes import RateLimit
 from function.problems import Problem
+from tests.function.live import COLLINS, SOURCE, TARGET, Live
+from tests.function.raw import connection, head, read_answer
 from warmup.retry import Retry
-
-from .live import COLLINS, SOURCE, TARGET, Live
-from .raw import connection, head, read_answer
 
 
 @pytest.fixture
@@ -92,7 +91,7 @@ def test_force_again_and_again_leaves_the_replica_ready(live):
 
 
 def test_what_is_seldom_done_may_be_done_again_after_the_pause():
-    seldom = Seldom(60)
+    seldom = RateLimit(60)
     seldom.check(100.0)
     for now in (100.0, 159.9):
         with pytest.raises(Problem) as raised:
@@ -190,7 +189,7 @@ def test_a_draining_replica_is_not_ready_but_serves_and_keeps_no_connection():
 
 def broken_manifest(folder):
     """The embedded manifest, but one model has another content than it says."""
-    from function.assemble import embedded
+    from function.process.assemble import embedded
 
     text = embedded().read_text()
     text = text[text.index("[[model]]") :]  # its golden photos lie elsewhere

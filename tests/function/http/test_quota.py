@@ -9,13 +9,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from function import work
 from function.admission import keys
 from function.admission.policy import BUILT_IN
+from function.service import work
 from tests.function.admission.redis_server import RedisServer
-
-from .live import COLLINS, FORM, HOPPER, NOBODY, SOURCE, TARGET, Live, multipart
-from .raw import connection, eventually, head
+from tests.function.live import COLLINS, FORM, HOPPER, NOBODY, SOURCE, TARGET, Live, multipart
+from tests.function.raw import connection, eventually, head
 
 TINY = multipart(SOURCE, TARGET)
 SWAP = FORM | {"Content-Length": len(TINY)}
@@ -97,7 +96,7 @@ def test_ten_tokens_are_ten_small_swaps_and_then_it_says_when_there_are_more(gua
 
 
 def test_a_job_that_is_larger_than_the_tier_is_told_that_waiting_is_no_use(guarded, bearer):
-    from .live import png
+    from tests.function.live import png
 
     answer = swap(guarded, bearer["free3"], SOURCE, ("target", png(4000, 3000)))
     answer.problem("quota_exhausted", 429)

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 from function.http import ranges
 from function.problems import Problem
-
-from .live import FORM, SOURCE, TARGET, multipart
-from .raw import eventually
+from tests.function.live import FORM, SOURCE, TARGET, multipart
+from tests.function.raw import eventually
 
 TAG = '"t"'
 

@@ -6,7 +6,17 @@ import json
 
 import pytest
 
-from .live import BOUNDARY, COLLINS, FORM, HOPPER, JSON, SOURCE, TARGET, Part, multipart
+from tests.function.live import (
+    BOUNDARY,
+    COLLINS,
+    FORM,
+    HOPPER,
+    JSON,
+    SOURCE,
+    TARGET,
+    Part,
+    multipart,
+)
 
 END = f"--{BOUNDARY}--\r\n".encode()
 OPEN = f"--{BOUNDARY}\r\n".encode()

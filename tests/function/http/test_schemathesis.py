@@ -12,8 +12,7 @@ from aiohttp.abc import AbstractResolver
 
 from function.http.uris import Uris
 from function.storage.storage import Storage
-
-from .live import Live
+from tests.function.live import Live
 
 CONFIG = Path(__file__).with_name("schemathesis.toml")
 

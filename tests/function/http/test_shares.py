@@ -11,10 +11,9 @@ from http.client import HTTPConnection
 import pytest
 from PIL import Image
 
-from function import service
-from function.turn import SHARES, Lane
-
-from .live import FORM, HOPPER, Live, multipart
+from function.request_context import SHARES, Lane
+from function.service import service
+from tests.function.live import FORM, HOPPER, Live, multipart
 
 CROWDS = {
     "one of each beside many": (12, 1, 1),

@@ -6,7 +6,7 @@ from importlib.resources import files
 
 import pytest
 
-from .live import HOPPER
+from tests.function.live import HOPPER
 
 CSP = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; "

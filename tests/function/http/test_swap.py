@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image, ImageOps
 
-from .live import COLLINS, HOPPER, SOURCE, TARGET, Part
+from tests.function.live import COLLINS, HOPPER, SOURCE, TARGET, Part
 
 FORMATS = ["jpeg", "png", "webp", "avif"]
 

@@ -13,7 +13,7 @@ from tests.function.images.make import BLUE, GREEN, PALE, RED, quarters, save
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from function.caution import Caution
+    from function.quality_warning import QualityWarning
 
 Colour = tuple[int, int, int]
 
@@ -36,7 +36,7 @@ class OddFile:
         colours: by place (x, y from 0 to 1), the RGB that must be there, within `tolerance`.
         alphas: by place, the alpha; empty when there must be none.
         gray: whether it must be taken for gray.
-        caution: what decoding must warn of.
+        warning: what decoding must warn of.
         cut_short: whether the problem must say that the file ends too early.
     """
 
@@ -49,7 +49,7 @@ class OddFile:
     tolerance: int = 0
     alphas: Mapping[tuple[float, float], int] = field(default_factory=dict)
     gray: bool = False
-    caution: Caution | None = None
+    warning: QualityWarning | None = None
     cut_short: bool = False
 
 

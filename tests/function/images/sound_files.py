@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from PIL import Image, ImageChops
 
-from function.caution import Caution
+from function.quality_warning import QualityWarning
 from tests.function.images import make
 from tests.function.images.make import RED, noise, quarters, save
 from tests.function.images.odd_file import (
@@ -452,7 +452,7 @@ def _profiles() -> Iterator[OddFile]:
 
 
 def _several() -> Iterator[OddFile]:
-    first = partial(OddFile, colours=QUARTERS, caution=Caution.FIRST_FRAME)
+    first = partial(OddFile, colours=QUARTERS, warning=QualityWarning.FIRST_FRAME)
     more = {"save_all": True, "append_images": [noise(48, 32)]}
     yield first("gif-animated", lambda: save(quarters(), "GIF", **more), tolerance=30)
     yield first("gif-animated-cut-in-second", _gif_cut_in_second, tolerance=30)

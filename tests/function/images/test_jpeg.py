@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from function.caution import Caution
 from function.images.decode import decode
 from function.images.jpeg import jpeg
 from function.problems import Problem
+from function.quality_warning import QualityWarning
 from tests.function.images.make import exif, noise, quarters, save
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def test_what_is_beside_the_picture_changes_nothing(kind, around):
     data = made(kind)
     found, alone = decode(around(data)), decode(data)
     assert (found.pixels == alone.pixels).all()
-    assert found.cautions == ()
+    assert found.warnings == ()
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -66,7 +66,7 @@ def test_what_is_beside_the_picture_changes_nothing(kind, around):
 def test_a_jpeg_that_lacks_only_its_end_is_taken_with_a_warning(kind, lost):
     data = made(kind, exif=exif(1))
     found = decode(data[:-lost])
-    assert found.cautions == (Caution.NO_END,)
+    assert found.warnings == (QualityWarning.NO_END,)
     assert (found.pixels == decode(data).pixels).all()
 
 
@@ -114,4 +114,4 @@ def test_the_versions_of_a_phone_s_photo_are_beside_it():
     out = io.BytesIO()
     quarters().save(out, "MPO", save_all=True, append_images=[noise(24, 16)], progressive=True)
     found = decode(out.getvalue() + FILM)
-    assert (found.size, found.cautions) == ((48, 32), ())
+    assert (found.size, found.warnings) == ((48, 32), ())

@@ -114,7 +114,7 @@ def test_where_all_are_thumbnails_the_first_is_taken():
 
 def test_of_pages_the_first_is_taken_and_a_warning_says_so():
     found = decode(tiff_of(Image(SMALL, GREEN), Image(LARGE, RED)))
-    assert (found.size, found.cautions) == (SMALL, ("first_frame",))
+    assert (found.size, found.warnings) == (SMALL, ("first_frame",))
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from playwright.sync_api import expect
 
-from function.caution import Caution
+from function.quality_warning import QualityWarning
 from tests.function.page.helpers import await_faces, await_result, named, put, stage_samples, swap
 
 if TYPE_CHECKING:
@@ -163,4 +163,4 @@ def test_every_warning_has_words(visit: Visit) -> None:
       const { warning } = await import("/page/words.js");
       return codes.filter((code) => warning(code) === code);
     }"""
-    assert page.evaluate(script, [str(caution) for caution in Caution]) == []
+    assert page.evaluate(script, [str(warning) for warning in QualityWarning]) == []

@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 from playwright.sync_api import expect
 
-from function.service import sample
+from function.service.service import sample
 from tests.function.page.helpers import (
     await_faces,
     download,

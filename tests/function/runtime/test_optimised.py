@@ -11,11 +11,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from function import assemble
+from function.process import assemble
 from function.runtime.backends import optimised
 from function.runtime.backends.onnx import OnnxEngine
 from function.runtime.backends.optimised import Optimised
-from warmup import manifest
+from warmup.models import manifest
 
 MODEL = next(m for m in manifest.read(assemble.embedded()) if m.role == "identity")
 BATCH = np.random.default_rng(3).random((1, 150, 150, 3), np.float32)

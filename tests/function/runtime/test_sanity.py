@@ -10,7 +10,7 @@ import pytest
 
 from function.runtime.sanity import WrongResultError, finite, known
 from warmup.failures import ManifestError
-from warmup.manifest import Golden
+from warmup.models.manifest import GoldenEntry
 
 INPUT = np.arange(12, dtype=np.float32).reshape(2, 6)
 
@@ -31,7 +31,7 @@ class Doubling:
 def golden(tmp_path):
     np.save(tmp_path / "in.npy", INPUT)
     np.save(tmp_path / "out.npy", INPUT * 2)
-    return Golden(tmp_path / "in.npy", tmp_path / "out.npy", 0.999)
+    return GoldenEntry(tmp_path / "in.npy", tmp_path / "out.npy", 0.999)
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])

@@ -11,8 +11,8 @@ from aiohttp import web
 from function.problems import Problem
 from function.storage import names
 from function.storage.place import ChangedError
-from tests.warmup.gcs import fake_gcs
-from tests.warmup.hostile import hostile
+from tests.warmup.objects.gcs import fake_gcs
+from tests.warmup.objects.hostile import hostile
 
 from .conftest import refused
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from function.assemble import service as assembled
 from function.faces.pipeline import Pipeline
 from function.faces.select import Selection
-from function.orders import ClipOrder, Upload
+from function.process.assemble import service as assembled
+from function.requests import ClipRequest, Upload
 from function.settings import load
-from function.trace import Trace
+from function.telemetry.timings import Timings
 from tests.function.video.films import PHOTOS, film
 
 HOPPER = Upload((PHOTOS / "grace_hopper.jpg").read_bytes(), "source")
@@ -42,11 +42,11 @@ class Swapper:
 
     def __call__(self, target, out, faces="all", *, source=HOPPER, parts=None, **more):
         self.told = []
-        order = ClipOrder((source,), Path(target), Path(out), Selection.parse(faces), **more)
+        wanted = ClipRequest((source,), Path(target), Path(out), Selection.parse(faces), **more)
         return self.run(
             self.service.clip(
-                order,
-                Trace(),
+                wanted,
+                Timings(),
                 progress=lambda done, total: self.told.append((done, total)),
                 parts=parts,
             )

@@ -10,13 +10,13 @@ import pytest
 from PIL import Image
 
 from function.images.frames import Frames
-from function.images.kinds import Kind
-from function.orders import SwapOrder, Upload
+from function.images.kinds import FileKind
 from function.problems import Problem
-from function.trace import Trace
+from function.requests import SwapRequest, Upload
+from function.telemetry.timings import Timings
 from function.video import animation as animations
 from function.video.animation import Animation
-from function.video.limits import Limits
+from function.video.limits import ClipLimits
 from tests.function.images.make import gif_of
 from tests.function.video.conftest import HOPPER
 from tests.function.video.films import animation, scene
@@ -43,8 +43,8 @@ def shown(data):
 @pytest.fixture(scope="module")
 def swap_bytes(swap):
     def run(data, **more):
-        order = SwapOrder((HOPPER,), Upload(data, "target"), **more)
-        return swap.run(swap.service.swap(order, Trace()))
+        wanted = SwapRequest((HOPPER,), Upload(data, "target"), **more)
+        return swap.run(swap.service.swap(wanted, Timings()))
 
     return run
 
@@ -113,7 +113,7 @@ def test_a_gif_of_more_colours_than_a_palette_has_is_swapped(frames, folder, swa
 def test_a_still_format_takes_the_first_frame_and_says_so(before, swap_bytes):
     result = swap_bytes(before, format="png")
     assert result.media_type == "image/png"
-    assert "first_frame" in result.cautions
+    assert "first_frame" in result.warnings
 
 
 def test_an_animation_can_become_webp(frames, folder, swap_bytes):
@@ -125,7 +125,7 @@ def test_an_animation_can_become_webp(frames, folder, swap_bytes):
 
 def test_from_file_to_file(frames, folder, swap):
     target = animation(folder / "file.gif", frames, duration=TIMES)
-    result = swap(target, folder / "file-out.webp", kind=Kind.WEBP)
+    result = swap(target, folder / "file-out.webp", kind=FileKind.WEBP)
     assert (result.frames, result.swapped, result.media_type) == (6, 6, "image/webp")
     assert result.seconds == sum(TIMES) / 1000
     assert shown((folder / "file-out.webp").read_bytes())[1] == TIMES
@@ -148,10 +148,10 @@ def test_one_face_of_an_animation(frames, folder, swap_bytes):
     assert not (old[0] != new[0])[:, :200].any()
 
 
-def looks(data, kind=Kind.GIF, limits=None):
+def looks(data, kind=FileKind.GIF, limits=None):
     """Each frame of an animation as it is read."""
-    film, found = Animation(data, kind, limits or Limits()), []
-    while (frame := film.look()) is not None:
+    film, found = Animation(data, kind, limits or ClipLimits()), []
+    while (frame := film.options()) is not None:
         found.append(frame.picture)
     return found
 
@@ -160,7 +160,7 @@ def looks(data, kind=Kind.GIF, limits=None):
 def test_a_frame_far_outside_of_the_screen_is_refused_before_anything_is_decoded(number):
     small = [Image.new("RGB", (30, 20), "red")] * 3
     with pytest.raises(Problem) as raised:
-        Animation(gif_of(small, places={number: (12_000, 12_000)}), Kind.GIF, Limits())
+        Animation(gif_of(small, places={number: (12_000, 12_000)}), FileKind.GIF, ClipLimits())
     assert raised.value.code == "too_many_pixels"
 
 
@@ -175,7 +175,7 @@ def test_frames_that_reach_a_little_over_the_screen_are_shown_as_far_as_it_goes(
 def test_all_frames_together_count_with_the_canvas_that_the_decoder_needs():
     small = [Image.new("RGB", (30, 20), "red")] * 40
     with pytest.raises(Problem) as raised:
-        Animation(gif_of(small, places={30: (2000, 1500)}), Kind.GIF, Limits())
+        Animation(gif_of(small, places={30: (2000, 1500)}), FileKind.GIF, ClipLimits())
     assert raised.value.code == "clip_too_long"
     assert raised.value.extra["value"] == 40 * 2030 * 1520
 
@@ -210,18 +210,18 @@ def test_frames_that_are_equal_all_stay_with_their_times(frames, name, folder, s
 def test_an_animation_that_nobody_waits_for_any_more_is_not_decoded_further(
     frames, folder, swap, monkeypatch
 ):
-    looked, look = [], Animation.look
+    looked, options = [], Animation.options
 
     def counted(film):
         looked.append(film)
-        return look(film)
+        return options(film)
 
     monkeypatch.setattr(Animation, "look", counted)
     data = animation(folder / "gone.gif", list(scene(40, (192, 108))), duration=40).read_bytes()
 
     async def leave():
-        order = SwapOrder((HOPPER,), Upload(data, "target"))
-        task = asyncio.create_task(swap.service.swap(order, Trace()))
+        wanted = SwapRequest((HOPPER,), Upload(data, "target"))
+        task = asyncio.create_task(swap.service.swap(wanted, Timings()))
         while len(looked) < 3:
             await asyncio.sleep(0.01)
         task.cancel()

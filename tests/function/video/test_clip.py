@@ -15,13 +15,13 @@ import pytest
 
 from function.faces.face import Box
 from function.images.decode import decode
-from function.images.kinds import Kind
+from function.images.kinds import FileKind
 from function.images.picture import Picture
-from function.orders import ClipOrder, SwapOrder
 from function.problems import Problem
-from function.trace import Trace
-from function.video.plate import Plate
-from function.video.reader import Colour, Facts, examine
+from function.requests import ClipRequest, SwapRequest
+from function.telemetry.timings import Timings
+from function.video.editable_frame import EditableFrame
+from function.video.reader import Colour, VideoFacts, examine
 from tests.function.video.conftest import COLLINS, HOPPER
 from tests.function.video.films import (
     SIZE,
@@ -56,7 +56,7 @@ def changed(before, after):
 def boxes(pipeline):
     """The boxes of the faces of each frame of the scene."""
     return [
-        [face.box for face in pipeline.find(Picture(frame), Trace(), identify=False)]
+        [face.box for face in pipeline.find(Picture(frame), Timings(), identify=False)]
         for frame in scene()
     ]
 
@@ -104,9 +104,9 @@ def test_outside_of_the_faces_nothing_changes_but_by_coding(plain, swapped, boxe
 
 
 def test_faces_are_those_of_the_source(swapped, pipeline):
-    hopper, _ = pipeline.portrait(decode(HOPPER.data), Trace())
+    hopper, _ = pipeline.portrait(decode(HOPPER.data), Timings())
     for frame in frames_of(swapped[0])[::8]:
-        faces = pipeline.find(Picture(np.ascontiguousarray(frame)), Trace(), identify=True)
+        faces = pipeline.find(Picture(np.ascontiguousarray(frame)), Timings(), identify=True)
         assert len(faces) == 2
         left = float(np.linalg.norm(faces[0].embedding - hopper.embedding))
         assert left < 0.56  # Collins herself is 0.7 away
@@ -140,8 +140,8 @@ def test_what_is_put_back_into_a_frame_lands_where_it_came_from(turn, mirror):
     sign = -1 if mirror else 1
     matrix = (sign * a, b, 0, sign * -b, a, 0, 0, 0, 1)
     display = tuple(value * 65536 for value in matrix)
-    facts = Facts(
-        Kind.MP4,
+    facts = VideoFacts(
+        FileKind.MP4,
         (64, 32),
         1,
         1.0,
@@ -159,7 +159,7 @@ def test_what_is_put_back_into_a_frame_lands_where_it_came_from(turn, mirror):
         format="yuv420p", dst_colorspace=1
     )
     frame.pts, frame.time_base = 0, TICK
-    plate = Plate(frame, facts)
+    plate = EditableFrame(frame, facts)
     expected = np.rot90(coded, turn)
     expected = expected[:, ::-1] if mirror else expected
     assert plate.picture.size == facts.upright == expected.shape[1::-1]
@@ -226,7 +226,7 @@ def test_the_person_on_a_reference_photo_is_followed(folder, swap, plain):
 
 def test_quicktime_can_become_mp4_and_matroska(folder, swap):
     target = film(folder / "a.mov", list(scene(3)))
-    for name, kind in (("m.mp4", Kind.MP4), ("m.mkv", Kind.MKV)):
+    for name, kind in (("m.mp4", FileKind.MP4), ("m.mkv", FileKind.MKV)):
         result = swap(target, folder / name, kind=kind)
         assert result.media_type == kind
         assert [packet for _, packet in sound_of(folder / name)] == [
@@ -237,7 +237,7 @@ def test_quicktime_can_become_mp4_and_matroska(folder, swap):
 def test_sound_that_does_not_fit_into_the_wanted_kind_is_named(folder, swap):
     target = film(folder / "pcm.mkv", list(scene(2)), sound="libopus")
     with pytest.raises(Problem, match="opus") as raised:
-        swap(target, folder / "pcm.mov", kind=Kind.MOV)
+        swap(target, folder / "pcm.mov", kind=FileKind.MOV)
     assert not swap.told  # nothing was computed in vain
     assert raised.value.code == "bad_value"
     assert not (folder / "pcm.mov").exists()
@@ -256,8 +256,8 @@ def test_a_cancelled_clip_leaves_nothing_and_stops(plain, folder, swap):
 
     async def cancelled():
         begun = asyncio.Event()
-        order = ClipOrder((HOPPER,), plain, out)
-        work = swap.service.clip(order, Trace(), progress=lambda *_: begun.set())
+        wanted = ClipRequest((HOPPER,), plain, out)
+        work = swap.service.clip(wanted, Timings(), progress=lambda *_: begun.set())
         task = asyncio.create_task(work)
         await begun.wait()
         task.cancel()
@@ -274,12 +274,12 @@ def test_a_cancelled_clip_leaves_nothing_and_stops(plain, folder, swap):
 def test_photos_are_swapped_while_a_clip_is_in_work(plain, folder, swap):
     async def both():
         begun = asyncio.Event()
-        order = ClipOrder((HOPPER,), plain, folder / "beside.mp4")
+        wanted = ClipRequest((HOPPER,), plain, folder / "beside.mp4")
         clip = asyncio.create_task(
-            swap.service.clip(order, Trace(), progress=lambda *_: begun.set())
+            swap.service.clip(wanted, Timings(), progress=lambda *_: begun.set())
         )
         await begun.wait()
-        await swap.service.swap(SwapOrder((HOPPER,), COLLINS), Trace())
+        await swap.service.swap(SwapRequest((HOPPER,), COLLINS), Timings())
         assert not clip.done()
         await clip
 
@@ -300,6 +300,6 @@ def test_what_is_too_much_is_refused_before_it_is_decoded(
 ):
     limits = replace(swap.service.clips, **{setting: value})
     with pytest.raises(Problem) as raised:
-        examine(plain, Kind.MP4, limits)
+        examine(plain, FileKind.MP4, limits)
     assert raised.value.code == code
     assert {"limit", "value"} <= raised.value.extra.keys()

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.function.events import forms
-from tests.function.events.test_events import outcome, post
-from tests.function.http.live import HOPPER, Live
+from tests.function.background.events import forms
+from tests.function.background.events.test_events import outcome, post
+from tests.function.live import HOPPER, Live
 from tests.function.video.films import animation, frames_of, scene, sound_of, times_of
 
 RULES = """

@@ -15,14 +15,14 @@ from PIL import Image
 
 from function.images import kinds
 from function.images.frames import frames
-from function.images.kinds import Kind
+from function.images.kinds import FileKind
 from function.problems import Problem
 from function.video.animation import Animation
-from function.video.limits import Limits
-from function.video.reader import Reader, examine
+from function.video.limits import ClipLimits
+from function.video.reader import VideoReader, examine
 from tests.function.video.films import PHOTOS, animation, film, scene
 
-LIMITS = Limits()
+LIMITS = ClipLimits()
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +63,7 @@ def refused(path, data, kind, limits=LIMITS):
 def read(path, kind, limits=LIMITS):
     """Every frame of a video."""
     examine(path, kind, limits)
-    reader = Reader(path, kind, limits)
+    reader = VideoReader(path, kind, limits)
     while reader.next() is not None:
         pass
 
@@ -77,14 +77,14 @@ def play(data, kind, limits=LIMITS):
 
 @pytest.mark.parametrize(
     ("name", "kind"),
-    [("plain.mp4", Kind.MP4), ("files.webm", Kind.WEBM), ("files.gif", Kind.GIF)],
+    [("plain.mp4", FileKind.MP4), ("files.webm", FileKind.WEBM), ("files.gif", FileKind.GIF)],
 )
 def test_kinds_are_told_by_their_bytes(name, kind, folder, plain, webm, gif):
     assert kinds.clip((folder / name).read_bytes()) is kind
 
 
 def test_quicktime_and_matroska_are_told_from_their_relatives(folder):
-    for name, kind in (("k.mov", Kind.MOV), ("k.mkv", Kind.MKV)):
+    for name, kind in (("k.mov", FileKind.MOV), ("k.mkv", FileKind.MKV)):
         path = film(folder / name, list(scene(1, (96, 54))), sound=None)
         assert kinds.video(path.read_bytes()[: kinds.HEAD]) is kind
 
@@ -112,9 +112,9 @@ def test_the_walk_over_a_gif_ends_whatever_its_bytes_are(gif):
 
 @pytest.mark.parametrize("share", [0.1, 0.5, 0.8])
 def test_a_video_that_is_cut_short_is_refused(share, plain, faststart, webm, tmp_path):
-    for path, kind in ((plain, Kind.MP4), (faststart, Kind.MP4), (webm, Kind.WEBM)):
+    for path, kind in ((plain, FileKind.MP4), (faststart, FileKind.MP4), (webm, FileKind.WEBM)):
         data = path.read_bytes()
-        if kind is Kind.WEBM and share > 0.7:
+        if kind is FileKind.WEBM and share > 0.7:
             continue  # too little is missing to be sure
         problem = refused(tmp_path / "cut", data[: int(len(data) * share)], kind)
         assert problem.code == "bad_clip"
@@ -125,19 +125,21 @@ def test_damage_in_the_middle_is_refused(faststart, tmp_path):
     data = bytearray(faststart.read_bytes())
     middle = len(data) * 2 // 3
     data[middle : middle + 4000] = os.urandom(4000)
-    assert refused(tmp_path / "bent", bytes(data), Kind.MP4).code == "bad_clip"
+    assert refused(tmp_path / "bent", bytes(data), FileKind.MP4).code == "bad_clip"
 
 
-@pytest.mark.parametrize("kind", [Kind.MP4, Kind.WEBM, Kind.MKV, Kind.MOV])
+@pytest.mark.parametrize("kind", [FileKind.MP4, FileKind.WEBM, FileKind.MKV, FileKind.MOV])
 def test_garbage_is_refused(kind, tmp_path):
-    head = b"\0\0\0\x18ftypisom\0\0\0\0" if kind in {Kind.MP4, Kind.MOV} else b"\x1aE\xdf\xa3"
+    head = (
+        b"\0\0\0\x18ftypisom\0\0\0\0" if kind in {FileKind.MP4, FileKind.MOV} else b"\x1aE\xdf\xa3"
+    )
     for data in (head, head + random.Random(1).randbytes(5000), head + bytes(5000)):
         assert refused(tmp_path / "garbage", data, kind).code == "bad_clip"
 
 
 def test_random_damage_never_ends_the_process_and_has_a_code(faststart, webm, tmp_path):
     odd = random.Random(5)
-    for path, kind in ((faststart, Kind.MP4), (webm, Kind.WEBM)):
+    for path, kind in ((faststart, FileKind.MP4), (webm, FileKind.WEBM)):
         data = path.read_bytes()
         for _ in range(12):
             bent = bytearray(data)
@@ -151,7 +153,7 @@ def test_random_damage_never_ends_the_process_and_has_a_code(faststart, webm, tm
 def test_a_playlist_opens_nothing(tmp_path, plain):
     text = f"#EXTM3U\n#EXT-X-TARGETDURATION:1\n#EXTINF:1,\n{plain}\n#EXT-X-ENDLIST\n".encode()
     assert kinds.clip(text) is None
-    for kind in (Kind.MP4, Kind.MKV):
+    for kind in (FileKind.MP4, FileKind.MKV):
         assert refused(tmp_path / "list.mp4", text, kind).code == "bad_clip"
 
 
@@ -161,7 +163,9 @@ def test_more_pixels_than_the_header_says_are_not_decoded(tmp_path):
     data = bytearray(film(tmp_path / "large.mp4", large, sound=None).read_bytes())
     for at in _all(data, struct.pack(">HH", 2048, 2048)):
         data[at : at + 4] = struct.pack(">HH", 64, 64)
-    problem = refused(tmp_path / "lying.mp4", bytes(data), Kind.MP4, Limits(pixels=1_000_000))
+    problem = refused(
+        tmp_path / "lying.mp4", bytes(data), FileKind.MP4, ClipLimits(pixels=1_000_000)
+    )
     assert problem.code in {"too_many_pixels", "bad_clip"}
 
 
@@ -172,7 +176,7 @@ def test_a_header_that_hides_frames_changes_nothing(plain, tmp_path):
     data[at : at + 4] = struct.pack(">I", 10)
     (tmp_path / "short.mp4").write_bytes(data)
     with pytest.raises(Problem) as raised:
-        examine(tmp_path / "short.mp4", Kind.MP4, Limits(frames=20))
+        examine(tmp_path / "short.mp4", FileKind.MP4, ClipLimits(frames=20))
     assert raised.value.code == "clip_too_long"
 
 
@@ -187,7 +191,7 @@ def test_a_file_with_sound_only_has_no_pictures(tmp_path):
         frame.sample_rate = 48000
         file.mux(stream.encode(frame))
         file.mux(stream.encode(None))
-    assert "no pictures" in refused(path, path.read_bytes(), Kind.MP4).detail
+    assert "no pictures" in refused(path, path.read_bytes(), FileKind.MP4).detail
 
 
 def test_a_bomb_of_an_animation_is_refused_by_its_header(tmp_path):
@@ -195,15 +199,15 @@ def test_a_bomb_of_an_animation_is_refused_by_its_header(tmp_path):
     data = bytearray(tiny.read_bytes())
     data[6:10] = struct.pack("<HH", 60_000, 60_000)
     with pytest.raises(Problem) as raised:
-        Animation(bytes(data), Kind.GIF, LIMITS)
+        Animation(bytes(data), FileKind.GIF, LIMITS)
     assert raised.value.code == "too_many_pixels"
 
 
 def test_an_animation_of_many_frames_is_refused(gif):
     data = gif.read_bytes()
-    for limits in (Limits(frames=3), Limits(seconds=0.1), Limits(size=100)):
+    for limits in (ClipLimits(frames=3), ClipLimits(seconds=0.1), ClipLimits(size=100)):
         with pytest.raises(Problem) as raised:
-            play(data, Kind.GIF, limits)
+            play(data, FileKind.GIF, limits)
         assert raised.value.code == "clip_too_long"
 
 

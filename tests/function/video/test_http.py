@@ -11,13 +11,13 @@ import pytest
 from PIL import Image
 
 from function.images.frames import frames
-from tests.function.http.live import SOURCE, TARGET, Live
-from tests.function.http.raw import eventually
-from tests.function.jobs.conftest import finished, new_id, put
-from tests.function.jobs.conftest import redis as redis  # noqa: PLC0414 (a fixture)
-from tests.function.jobs.test_replicas import environ as environ  # noqa: PLC0414 (a fixture)
-from tests.function.jobs.test_replicas import job, replicas, send
-from tests.function.jobs.test_replicas import put as put_at
+from tests.function.background.jobs.conftest import finished, new_id, put
+from tests.function.background.jobs.conftest import redis as redis  # noqa: PLC0414 (a fixture)
+from tests.function.background.jobs.test_replicas import environ as environ  # noqa: PLC0414 (a fixture)
+from tests.function.background.jobs.test_replicas import job, replicas, send
+from tests.function.background.jobs.test_replicas import put as put_at
+from tests.function.live import SOURCE, TARGET, Live
+from tests.function.raw import eventually
 from tests.function.video.films import animation, film, scene, sound_of, times_of
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import av
 import pytest
 
-from function.caution import Caution
-from function.images.kinds import Kind
+from function.images.kinds import FileKind
 from function.problems import Problem
-from function.video.limits import Limits
+from function.quality_warning import QualityWarning
+from function.video.limits import ClipLimits
 from function.video.reader import examine
 from tests.function.video.edit_lists import edited
 from tests.function.video.films import film, frames_of, scene, times_of
@@ -54,7 +54,7 @@ def hidden(path):
 
 
 def test_what_a_player_shows_is_what_is_counted(trimmed):
-    facts = examine(trimmed, Kind.MP4, Limits())
+    facts = examine(trimmed, FileKind.MP4, ClipLimits())
     assert facts.frames == len(frames_of(trimmed))
     assert facts.seconds == pytest.approx(sum(length for at, length in shown(trimmed)), abs=0.05)
 
@@ -63,12 +63,12 @@ def shown(path):
     return [edit for edit in TRIMS[path.stem] if edit[0] is not None]
 
 
-@pytest.mark.parametrize("kind", [Kind.MP4, Kind.MKV])
+@pytest.mark.parametrize("kind", [FileKind.MP4, FileKind.MKV])
 def test_a_trimmed_clip_stays_trimmed_in_pictures_and_sound(trimmed, kind, folder, swap):
     out = folder / f"{trimmed.stem}-out{kind.suffix}"
     result = swap(trimmed, out, kind=kind)
     assert result.frames == len(frames_of(out)) == len(frames_of(trimmed))
-    if kind is not Kind.MKV:  # which counts in milliseconds
+    if kind is not FileKind.MKV:  # which counts in milliseconds
         assert times_of(out) == times_of(trimmed)
     assert heard(out) == pytest.approx(heard(trimmed), abs=2.1 * PACKET_S)
     # Of what was cut off nothing is left but one packet, with which decoders start up.
@@ -85,10 +85,10 @@ def test_a_trimmed_file_of_which_the_end_is_missing_is_cut_short(whole, folder):
     data = _index_first(trimmed.read_bytes())
     path = folder / "short.mp4"
     path.write_bytes(data)
-    assert examine(path, Kind.MP4, Limits()).frames == len(frames_of(trimmed))
+    assert examine(path, FileKind.MP4, ClipLimits()).frames == len(frames_of(trimmed))
     path.write_bytes(data[: len(data) // 2])
     with pytest.raises(Problem, match="cut short"):
-        examine(path, Kind.MP4, Limits())
+        examine(path, FileKind.MP4, ClipLimits())
 
 
 def _index_first(data):
@@ -121,7 +121,7 @@ def unknown(data, name=b"apac"):
     return bytes(bent)
 
 
-@pytest.mark.parametrize("kind", [Kind.MOV, Kind.MKV])
+@pytest.mark.parametrize("kind", [FileKind.MOV, FileKind.MKV])
 @pytest.mark.parametrize("name", [b"apac", b"zzzz"])
 def test_sound_in_a_coding_that_nobody_knows_is_named_at_once(name, kind, folder, swap):
     target = folder / "spatial.mov"
@@ -150,7 +150,7 @@ def test_beside_sound_that_is_known_it_is_left_out_with_a_warning(folder, swap):
                     new.mux(copy)
     twice.write_bytes(unknown(twice.read_bytes()))
     out = folder / "twice-out.mov"
-    assert Caution.SOUND_LEFT_OUT in swap(twice, out).cautions
+    assert QualityWarning.SOUND_LEFT_OUT in swap(twice, out).warnings
     with av.open(str(out)) as made:
         (kept,) = made.streams.audio
         assert kept.codec_context.name == "aac"

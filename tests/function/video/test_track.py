@@ -10,20 +10,20 @@ import numpy as np
 import pytest
 
 from function.images.picture import Picture
-from function.trace import Trace
+from function.telemetry.timings import Timings
 from function.video.smooth import Smooth
-from function.video.track import Cast, Tracker
+from function.video.track import Targets, Tracker
 from tests.function.video.films import scene
 
 
 @pytest.fixture
 def tracker(pipeline):
-    return Tracker(pipeline, Cast(), 25.0)
+    return Tracker(pipeline, Targets(), 25.0)
 
 
 def follow(tracker, frames, begin=0):
     """The middles of the faces in each frame, and the trace."""
-    trace = Trace()
+    trace = Timings()
     middles = [
         [
             face.mesh[:, :2].mean(0)
@@ -35,7 +35,7 @@ def follow(tracker, frames, begin=0):
 
 
 def identity(pipeline, frame, left):
-    faces = pipeline.find(Picture(frame), Trace(), identify=True)
+    faces = pipeline.find(Picture(frame), Timings(), identify=True)
     return faces[0 if left else -1].embedding
 
 
@@ -57,7 +57,7 @@ def test_faces_are_looked_for_now_and_then_only(tracker):
 def test_the_points_are_where_finding_faces_anew_puts_them(tracker, pipeline):
     *_, last = frames = list(scene(20))
     middles, _ = follow(tracker, frames)
-    found = pipeline.find(Picture(last), Trace(), identify=False)
+    found = pipeline.find(Picture(last), Timings(), identify=False)
     for followed, face in zip(middles[-1], found, strict=True):
         assert np.linalg.norm(followed - face.mesh[:, :2].mean(0)) < 2.5
 
@@ -80,7 +80,7 @@ def test_nobody_is_followed_into_an_empty_picture(tracker):
 def test_a_face_that_was_covered_is_found_again_and_is_the_same_person(pipeline):
     frames = list(scene(30))
     collins = identity(pipeline, frames[0], left=True)
-    tracker = Tracker(pipeline, Cast((collins,)), 25.0)
+    tracker = Tracker(pipeline, Targets((collins,)), 25.0)
     covered = [frame.copy() for frame in frames]
     for frame in covered[10:14]:
         frame[:, :160] = 127
@@ -94,16 +94,16 @@ def test_a_face_that_was_covered_is_found_again_and_is_the_same_person(pipeline)
 def test_only_the_person_who_is_meant_is_given_in_any_frame(pipeline):
     frames = list(scene(25))
     hopper = identity(pipeline, frames[0], left=False)
-    middles, _ = follow(Tracker(pipeline, Cast((hopper,)), 25.0), frames)
+    middles, _ = follow(Tracker(pipeline, Targets((hopper,)), 25.0), frames)
     assert all(len(each) == 1 and each[0][0] > 200 for each in middles)
 
 
 def test_another_tracker_goes_on_exactly_where_one_was(pipeline, tracker):
     frames = list(scene(20))
     whole, _ = follow(tracker, frames)
-    first = Tracker(pipeline, Cast(), 25.0)
+    first = Tracker(pipeline, Targets(), 25.0)
     follow(first, frames[:9])
-    second = Tracker(pipeline, Cast(), 25.0)
+    second = Tracker(pipeline, Targets(), 25.0)
     second.resume(json.loads(json.dumps(first.state())))
     rest, _ = follow(second, frames[9:], begin=9)
     assert np.array_equal(np.array(rest), np.array(whole[9:]))
@@ -117,7 +117,7 @@ def test_points_of_a_face_that_keeps_still_tremble_less(tracker, pipeline):
     ]
     smooth, raw = [], []
     for k, frame in enumerate(noisy):
-        smooth.append([face.mesh for face in tracker.follow(Picture(frame), k / 25, Trace())])
+        smooth.append([face.mesh for face in tracker.follow(Picture(frame), k / 25, Timings())])
         raw.append([track.points.copy() for track in tracker._tracks])
     tremble = [float(np.std(np.diff(np.array(each)[10:], axis=0))) for each in (raw, smooth)]
     assert tremble[1] < tremble[0] / 2
@@ -135,7 +135,7 @@ def test_smoothing_is_not_late_for_a_face_that_moves():
 def test_a_face_at_the_edge_stays_inside_of_the_picture(tracker):
     for k, frame in enumerate(scene(12)):
         moved = cv2.warpAffine(frame, np.float64([[1, 0, -5 * k], [0, 1, 0]]), (384, 216))
-        for face in tracker.follow(Picture(moved), k / 25, Trace()):
+        for face in tracker.follow(Picture(moved), k / 25, Timings()):
             box = face.box
             assert 0 <= box.left < box.right <= 384
             assert 0 <= box.top < box.bottom <= 216
@@ -146,7 +146,7 @@ def test_without_a_mesh_faces_are_found_in_every_frame(pipeline):
     bare = replace(pipeline, models=replace(pipeline.models, landmarks=None))
     frames = list(scene(8))
     blank = np.full_like(frames[0], 127)
-    tracker, trace = Tracker(bare, Cast(), 25.0), Trace()
+    tracker, trace = Tracker(bare, Targets(), 25.0), Timings()
     found = [
         tracker.follow(Picture(frame), k / 25, trace) for k, frame in enumerate([*frames, blank])
     ]

@@ -12,8 +12,8 @@ from function.faces import models
 from function.weights import collection
 from function.weights.collection import choose, scan
 from tests import neural
-from warmup import manifest
 from warmup.failures import ManifestError
+from warmup.models import manifest
 
 EMBEDDED = Path(str(files("function"))) / "models" / "models.toml"
 

@@ -14,9 +14,9 @@ from click.testing import CliRunner
 import function
 from function.cli.models import models
 from function.weights import ociimage
-from warmup import manifest
 from warmup.failures import ManifestError
-from warmup.golden import read as read_golden
+from warmup.models import manifest
+from warmup.models.golden import read as read_golden
 
 EMBEDDED = Path(function.__file__).parent / "models/models.toml"
 

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from function.assemble import embedded
 from function.faces import models
 from function.faces.face import Box, Face
 from function.faces.identity import distance
@@ -17,8 +16,9 @@ from function.faces.pipeline import Pipeline
 from function.faces.swappers.mesh import MeshSwapper
 from function.faces.swappers.protocol import Source
 from function.images.picture import Picture
-from function.trace import Trace
-from warmup import manifest
+from function.process.assemble import embedded
+from function.telemetry.timings import Timings
+from warmup.models import manifest
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -34,7 +34,7 @@ class Studio:
 
     def faces(self, pixels: NDArray[np.uint8]) -> list[Face]:
         """Faces from left to right."""
-        return self.pipeline.find(Picture(pixels), Trace(), identify=True)
+        return self.pipeline.find(Picture(pixels), Timings(), identify=True)
 
     def face(self, pixels: NDArray[np.uint8]) -> Face:
         """The only face."""

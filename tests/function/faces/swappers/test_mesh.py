@@ -9,10 +9,10 @@ import cv2
 import numpy as np
 import pytest
 
-from function.caution import Caution
 from function.faces.face import Pose
 from function.faces.swappers.protocol import Source
 from function.images.picture import Picture
+from function.quality_warning import QualityWarning
 from tests.function.faces.swappers import photo_edits as edit
 from tests.function.faces.swappers.conftest import enclosing
 
@@ -22,12 +22,12 @@ PAIRS = [("hopper", "collins"), ("collins", "hopper")]
 def swap(swapper, pixels, target, source, *, gray=False):
     """The result on a copy, checked for what holds for every swap, and the cautions."""
     canvas = pixels.copy()
-    cautions = swapper.swap(canvas, target, source, gray=gray)
+    warnings = swapper.swap(canvas, target, source, gray=gray)
     outside = np.ones(pixels.shape[:2], bool)
     box = target.box
     outside[int(box.top) : int(box.bottom), int(box.left) : int(box.right)] = False
     assert (canvas[outside] == pixels[outside]).all()
-    return canvas, cautions
+    return canvas, warnings
 
 
 def part(pixels, face):
@@ -47,11 +47,11 @@ def looks_like_light_of(result, pixels, face, reach=25):
 def test_the_result_is_the_source_and_no_longer_the_target(giver, taker, studio, swapper, request):
     pixels = request.getfixturevalue(taker)
     source, target = studio.source(request.getfixturevalue(giver)), studio.face(pixels)
-    result, cautions = swap(swapper, pixels, target, source)
+    result, warnings = swap(swapper, pixels, target, source)
     to_source, to_target = studio.distances(result, source, target)
     assert to_source <= 0.40
     assert to_target - to_source >= 0.17
-    assert cautions == ()
+    assert warnings == ()
     looks_like_light_of(result, pixels, target)
 
 
@@ -90,7 +90,7 @@ def test_a_gray_source_takes_the_colour_of_the_target(studio, swapper, collins, 
 def test_a_gray_source_is_warned_of(studio, swapper, collins, hopper):
     source, target = studio.source(edit.gray(collins)), studio.face(hopper)
     source = replace(source, picture=replace(source.picture, gray=True))
-    assert swap(swapper, hopper, target, source)[1] == (Caution.GRAY_SOURCE,)
+    assert swap(swapper, hopper, target, source)[1] == (QualityWarning.GRAY_SOURCE,)
     assert swap(swapper, edit.gray(hopper), target, source, gray=True)[1] == ()
 
 
@@ -102,9 +102,9 @@ def test_a_swap_in_a_dark_photo_is_the_swap_made_dark(
     pixels = request.getfixturevalue(taker)
     source, target = studio.source(request.getfixturevalue(giver)), studio.face(pixels)
     plain = part(swap(swapper, pixels, target, source)[0], target)
-    dark, cautions = swap(swapper, edit.lit(light)(pixels, target), target, source)
+    dark, warnings = swap(swapper, edit.lit(light)(pixels, target), target, source)
     assert np.abs(part(dark, target) - light * plain).mean() < 6 * light + 0.5
-    assert cautions == ()
+    assert warnings == ()
 
 
 @pytest.mark.parametrize("light", [0.15, 0.3])
@@ -114,9 +114,9 @@ def test_a_dark_source_gives_what_a_bright_one_gives(light, giver, taker, studio
     source, target = studio.source(photo), studio.face(pixels)
     plain = part(swap(swapper, pixels, target, source)[0], target)
     source = replace(source, picture=Picture(edit.lit(light)(photo, source.face)))
-    result, cautions = swap(swapper, pixels, target, source)
+    result, warnings = swap(swapper, pixels, target, source)
     assert np.abs(part(result, target) - plain).mean() < 6
-    assert cautions == ()
+    assert warnings == ()
 
 
 @pytest.mark.parametrize("light", [0.04, 1.8])
@@ -129,8 +129,8 @@ def test_extreme_light_is_warned_of(light, side, giver, taker, studio, swapper, 
         source = replace(source, picture=Picture(edit.lit(light)(photo, source.face)))
     else:
         pixels = edit.lit(light)(pixels, target)
-    result, cautions = swap(swapper, pixels, target, source)
-    assert cautions == (Caution.EXTREME_LIGHT,)
+    result, warnings = swap(swapper, pixels, target, source)
+    assert warnings == (QualityWarning.EXTREME_LIGHT,)
     looks_like_light_of(result, pixels, target)
 
 
@@ -220,10 +220,10 @@ def test_no_hair_or_hat_comes_along(studio, swapper, collins, hopper):
 def test_what_covers_the_target_stays_in_front(studio, swapper, collins, hopper):
     pixels = edit.face_mask(collins, studio.face(collins))
     target = studio.face(pixels)
-    result, cautions = swap(swapper, pixels, target, studio.source(hopper))
+    result, warnings = swap(swapper, pixels, target, studio.source(hopper))
     x, y = target.mesh[[13, 205, 425], :2].round().astype(int).T
     assert np.abs(result[y, x].astype(int) - pixels[y, x]).max() < 20
-    assert Caution.OCCLUDED in cautions
+    assert QualityWarning.OCCLUDED in warnings
 
 
 @pytest.mark.parametrize("cover", [edit.sunglasses, edit.face_mask])
@@ -231,20 +231,20 @@ def test_what_covers_the_target_stays_in_front(studio, swapper, collins, hopper)
 def test_a_covered_face_is_warned_of(cover, side, studio, swapper, collins, hopper):
     covered = cover(collins, studio.face(collins))
     photo, pixels = (covered, hopper) if side == "source" else (hopper, covered)
-    _, cautions = swap(swapper, pixels, studio.face(pixels), studio.source(photo))
-    assert Caution.OCCLUDED in cautions
+    _, warnings = swap(swapper, pixels, studio.face(pixels), studio.source(photo))
+    assert QualityWarning.OCCLUDED in warnings
 
 
 def test_half_a_source_face_is_warned_of(studio, swapper, collins, hopper):
     photo = edit.cut("right")(hopper, studio.face(hopper))
-    _, cautions = swap(swapper, collins, studio.face(collins), studio.source(photo))
-    assert Caution.OCCLUDED in cautions
+    _, warnings = swap(swapper, collins, studio.face(collins), studio.source(photo))
+    assert QualityWarning.OCCLUDED in warnings
 
 
 def test_a_source_with_few_pixels_is_warned_of(studio, swapper, collins, hopper):
     photo = edit.scaled(0.3)(collins, None)
-    _, cautions = swap(swapper, hopper, studio.face(hopper), studio.source(photo))
-    assert cautions == (Caution.LOW_RESOLUTION_SOURCE,)
+    _, warnings = swap(swapper, hopper, studio.face(hopper), studio.source(photo))
+    assert warnings == (QualityWarning.LOW_RESOLUTION_SOURCE,)
 
 
 @pytest.mark.parametrize(("yaw", "other"), [(50, 0), (0, -50), (20, -20)])
@@ -252,8 +252,8 @@ def test_turned_heads_are_warned_of(yaw, other, studio, swapper, collins, hopper
     target = replace(studio.face(collins), pose=Pose(yaw, 0, 0))
     source = studio.source(hopper)
     source = replace(source, face=replace(source.face, pose=Pose(other, 0, 0)))
-    _, cautions = swap(swapper, collins, target, source)
-    assert Caution.EXTREME_POSE in cautions
+    _, warnings = swap(swapper, collins, target, source)
+    assert QualityWarning.EXTREME_POSE in warnings
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -273,6 +273,6 @@ def test_a_box_without_pixels_changes_nothing(studio, swapper, collins, hopper):
     face = studio.face(collins)
     mesh = face.mesh + np.array([5000, 0, 0], np.float32)
     gone = replace(face, mesh=mesh, box=enclosing(mesh, collins))
-    result, cautions = swap(swapper, collins, gone, studio.source(hopper))
+    result, warnings = swap(swapper, collins, gone, studio.source(hopper))
     assert (result == collins).all()
-    assert cautions == ()
+    assert warnings == ()

@@ -9,19 +9,19 @@ import cv2
 import numpy as np
 import pytest
 
-from function.caution import Caution
 from function.faces import align, geometry
 from function.faces.identity import ArcFace
-from function.faces.look import Look, Mask
+from function.faces.options import Mask, SwapOptions
 from function.faces.pipeline import Pipeline
 from function.faces.swappers import masks, neural
 from function.faces.swappers.masks import Occlusion, Regions
 from function.faces.swappers.neural import SPECS, Generator, NeuralSwapper
 from function.faces.swappers.protocol import Source
 from function.images.picture import Picture
+from function.quality_warning import QualityWarning
 from function.runtime.backends.onnx import OnnxEngine
 from function.runtime.engine import Ports
-from function.trace import Trace
+from function.telemetry.timings import Timings
 from tests import neural as graphs
 from tests.function.faces.conftest import Counting
 from tests.graphs import swapping
@@ -61,7 +61,7 @@ def scene(studio: Studio, arcface: ArcFace) -> Callable[..., tuple[Pipeline, lis
 
     def make(swapper: NeuralSwapper, pixels: Pixels) -> tuple[Pipeline, list[Face]]:
         pipeline = Pipeline(replace(studio.pipeline.models, identity=arcface), swapper)
-        return pipeline, pipeline.find(Picture(pixels), Trace(), identify=True)
+        return pipeline, pipeline.find(Picture(pixels), Timings(), identify=True)
 
     return make
 
@@ -81,12 +81,14 @@ def random(path: Path, family: str, **options: bool) -> Generator:
     return Generator(Several(OnnxEngine(graph, ports=PORTS)), SPECS[family], lambda: graph)
 
 
-def swapped(scene, made: Generator, pixels: Pixels, look: Look | None = None, **parts):
+def swapped(scene, made: Generator, pixels: Pixels, look: SwapOptions | None = None, **parts):
     """The photo with all of its faces replaced, the faces, and the cautions."""
     pipeline, faces = scene(NeuralSwapper(made, **parts), pixels)
-    source, _ = pipeline.portrait(Picture(pixels), Trace())
-    canvas, cautions = pipeline.swap(Picture(pixels), faces, source, Trace(), look or Look())
-    return canvas, faces, cautions
+    source, _ = pipeline.portrait(Picture(pixels), Timings())
+    canvas, warnings = pipeline.swap(
+        Picture(pixels), faces, source, Timings(), look or SwapOptions()
+    )
+    return canvas, faces, warnings
 
 
 def inside(faces: list[Face], pixels: Pixels) -> np.ndarray:
@@ -117,7 +119,7 @@ def test_a_network_that_changes_nothing_leaves_the_photo_as_it_was(
         collins, (0, 0), 2
     )  # what is left are errors of place, not of sharpness
     made = generator(tmp_path, family, "same")
-    canvas, faces, _ = swapped(scene, made, soft, Look(boost=1024))
+    canvas, faces, _ = swapped(scene, made, soft, SwapOptions(boost=1024))
     within = inside(faces, soft)
     change = cv2.absdiff(canvas, soft)[within].max(-1)
     moved = cv2.absdiff(np.roll(soft, 1, 1), soft)[within].max(-1)
@@ -156,10 +158,10 @@ def test_faces_that_are_swapped_together_are_those_that_are_swapped_alone(
 ):
     made = random(tmp_path, family)
     convert = OnnxEngine(graphs.make(tmp_path / "c.onnx", "crossface"))
-    look = Look(boost=256)
+    look = SwapOptions(boost=256)
     pipeline, faces = scene(NeuralSwapper(made, convert), two)
-    source, _ = pipeline.portrait(Picture(two), Trace())
-    together, _ = pipeline.swap(Picture(two), faces, source, Trace(), look)
+    source, _ = pipeline.portrait(Picture(two), Timings())
+    together, _ = pipeline.swap(Picture(two), faces, source, Timings(), look)
     engine = made._engine
     assert len(faces) == 2
     assert engine.runs == 1
@@ -167,7 +169,7 @@ def test_faces_that_are_swapped_together_are_those_that_are_swapped_alone(
     assert [len(each) for each in engine.inputs] == [tiles, tiles]
     alone = two
     for face in faces:
-        alone, _ = pipeline.swap(Picture(alone), [face], source, Trace(), look)
+        alone, _ = pipeline.swap(Picture(alone), [face], source, Timings(), look)
     assert cv2.absdiff(together, alone).max() <= 1
 
 
@@ -180,12 +182,12 @@ def test_faces_close_together_are_swapped_one_after_the_other(
     assert len(faces) == 3
     assert align.rounds(faces, align.ARCFACE_128) == [[0], [1], [2]]
     assert align.rounds([faces[0], faces[2], faces[1]], align.ARCFACE_128) == [[0, 1], [2]]
-    source, _ = pipeline.portrait(Picture(near), Trace())
-    together, cautions = pipeline.swap(Picture(near), faces, source, Trace())
-    assert len(cautions) == 3
+    source, _ = pipeline.portrait(Picture(near), Timings())
+    together, warnings = pipeline.swap(Picture(near), faces, source, Timings())
+    assert len(warnings) == 3
     alone = near
     for face in faces:
-        alone, _ = pipeline.swap(Picture(alone), [face], source, Trace())
+        alone, _ = pipeline.swap(Picture(alone), [face], source, Timings())
     assert (together == alone).all()
     for face in faces:  # none has its old face back
         x, y = face.five[2].astype(int)
@@ -218,7 +220,7 @@ def test_a_face_is_made_as_large_as_wanted(
     family: str, boost: int | None, wanted: int, tmp_path: Path, scene, hopper: Pixels
 ):
     made = generator(tmp_path, family, "same")
-    swapped(scene, made, hopper, Look(boost=boost))
+    swapped(scene, made, hopper, SwapOptions(boost=boost))
     assert len(made._engine.inputs[0]) == (wanted // made.spec.size) ** 2
 
 
@@ -236,9 +238,9 @@ def test_a_large_face_is_shrunk_by_areas_before_the_network_sees_it(
     stripes[::2] = np.clip(stripes[::2].astype(int) + 60, 0, 255)
     stripes[1::2] = np.clip(stripes[1::2].astype(int) - 60, 0, 255)
     made = generator(tmp_path, "inswapper_128", "same")
-    swapped(scene, made, large, Look(boost=1))
+    swapped(scene, made, large, SwapOptions(boost=1))
     plain = made._engine.inputs[0]
-    swapped(scene, made, stripes, Look(boost=1))
+    swapped(scene, made, stripes, SwapOptions(boost=1))
     seen = made._engine.inputs[0]
     # bilinear sampling alone would let the stripes through; what is left is what clipping did
     assert np.abs(seen - plain).mean() < 0.05
@@ -379,15 +381,15 @@ def sides(canvas: Pixels, pixels: Pixels, face: Face) -> tuple[float, float]:
 def test_what_covers_a_face_stays(tmp_path: Path, scene, collins: Pixels):
     made = generator(tmp_path, "inswapper_128", "invert", 1.0)
     occlusion = Occlusion(Painted(half(0, 1, 256, 256)[..., None]))
-    canvas, (face,), (cautions,) = swapped(scene, made, collins, occlusion=occlusion)
+    canvas, (face,), (warnings,) = swapped(scene, made, collins, occlusion=occlusion)
     left, right = sides(canvas, collins, face)
     assert left == 0
     assert right > 30
-    assert Caution.OCCLUDED in cautions
+    assert QualityWarning.OCCLUDED in warnings
     batch = occlusion._engine.batch
     assert batch.shape == (1, 256, 256, 3)
     assert 0 <= batch.min() < batch.max() <= 1
-    ignored, *_ = swapped(scene, made, collins, Look(masks=(Mask.BOX,)), occlusion=occlusion)
+    ignored, *_ = swapped(scene, made, collins, SwapOptions(masks=(Mask.BOX,)), occlusion=occlusion)
     assert min(sides(ignored, collins, face)) > 30
 
 
@@ -399,7 +401,9 @@ def test_only_parts_of_a_face_are_replaced_where_that_is_wanted(
     scores[17, :, :256] = 1  # hair
     scores[1, :, 256:] = 1  # skin
     regions = Regions(Painted(scores))
-    canvas, (face,), _ = swapped(scene, made, collins, Look(masks=(Mask.REGION,)), regions=regions)
+    canvas, (face,), _ = swapped(
+        scene, made, collins, SwapOptions(masks=(Mask.REGION,)), regions=regions
+    )
     left, right = sides(canvas, collins, face)
     assert left == 0
     assert right > 30
@@ -411,7 +415,7 @@ def test_outside_of_the_landmarks_nothing_is_replaced_where_that_is_wanted(
     tmp_path: Path, scene, collins: Pixels
 ):
     made = generator(tmp_path, "inswapper_128", "invert", 1.0)
-    canvas, (face,), _ = swapped(scene, made, collins, Look(masks=(Mask.AREA,)))
+    canvas, (face,), _ = swapped(scene, made, collins, SwapOptions(masks=(Mask.AREA,)))
     hull = np.zeros(collins.shape[:2], np.uint8)
     cv2.fillConvexPoly(hull, cv2.convexHull(np.round(face.outline).astype(np.int32)), 1)
     hull = cv2.dilate(hull, np.ones((5, 5), np.uint8)) > 0
@@ -433,8 +437,8 @@ def test_the_box_mask_is_soft_and_ends_before_the_edge(size: int):
 def test_a_gray_photo_stays_gray(tmp_path: Path, scene, collins: Pixels):
     flat = cv2.cvtColor(cv2.cvtColor(collins, cv2.COLOR_RGB2GRAY), cv2.COLOR_GRAY2RGB)
     pipeline, faces = scene(NeuralSwapper(random(tmp_path, "inswapper_128")), flat)
-    source, _ = pipeline.portrait(Picture(collins), Trace())
-    canvas, _ = pipeline.swap(Picture(flat, gray=True), faces, source, Trace())
+    source, _ = pipeline.portrait(Picture(collins), Timings())
+    canvas, _ = pipeline.swap(Picture(flat, gray=True), faces, source, Timings())
     assert (canvas[..., 0] == canvas[..., 1]).all()
     assert (canvas[..., 1] == canvas[..., 2]).all()
     assert (canvas != flat).any()
@@ -444,8 +448,8 @@ def test_a_turned_face_is_told(tmp_path: Path, scene, collins: Pixels):
     pipeline, (face,) = scene(NeuralSwapper(generator(tmp_path, "inswapper_128", "same")), collins)
     source = Source(Picture(collins), face, face.embedding)
     turned = replace(face, pose=replace(face.pose, yaw=70.0))
-    _, cautions = pipeline.swap(Picture(collins), [face, turned], source, Trace())
-    assert cautions == [(), (Caution.EXTREME_POSE,)]
+    _, warnings = pipeline.swap(Picture(collins), [face, turned], source, Timings())
+    assert warnings == [(), (QualityWarning.EXTREME_POSE,)]
 
 
 def test_the_crop_reaches_as_far_as_the_box_says(collins: Pixels, scene, tmp_path: Path):

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import numpy as np
 import onnxruntime as ort
 
-from function.runtime.backends.plan import Tensor
+from function.runtime.backends.plan import PlanTensor
 
 
 class HostMemory:
@@ -85,7 +85,7 @@ class OnnxPlan:
         kinds = {"tensor(float)": np.float32, "tensor(float16)": np.float16}
         kinds |= {"tensor(int64)": np.int64, "tensor(uint8)": np.uint8}
         self.inputs, self.outputs = (
-            [Tensor(each.name, np.dtype(kinds[each.type])) for each in found]
+            [PlanTensor(each.name, np.dtype(kinds[each.type])) for each in found]
             for found in (self.session.get_inputs(), self.session.get_outputs())
         )
         self.fixed = isinstance(self.session.get_inputs()[0].shape[0], int)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from function.runtime.backends.ladder import Passed, allowed, climb
+from function.runtime.backends.ladder import SkippedBackend, allowed, climb
 from function.runtime.engine import NotOnDeviceError
-from function.runtime.lost import DeviceLostError
+from function.runtime.gpu.lost import DeviceLostError
 
 ALL = ("tensorrt", "cuda", "cpu")
 GPU = ("tensorrt", "cuda")
@@ -50,8 +50,8 @@ def test_each_that_fails_is_told_with_its_reason_and_the_next_is_tried():
     assert climb("swap", ALL, opener, passed=told.append) == "cpu"
     assert opener.tried == list(ALL)
     assert told == [
-        Passed("swap", "tensorrt", "NotOnDeviceError: no plan"),
-        Passed("swap", "cuda", "RuntimeError; see the log"),
+        SkippedBackend("swap", "tensorrt", "NotOnDeviceError: no plan"),
+        SkippedBackend("swap", "cuda", "RuntimeError; see the log"),
     ]
 
 

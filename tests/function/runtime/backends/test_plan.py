@@ -12,10 +12,10 @@ from onnx import TensorProto, helper
 
 from function.runtime.backends.onnx import OnnxEngine
 from function.runtime.backends.plan import PlanEngine
-from function.runtime.batcher import Batcher
-from function.runtime.buckets import Buckets
 from function.runtime.engine import Ports
-from function.runtime.gate import Gate
+from function.runtime.scheduling.batcher import Batcher
+from function.runtime.scheduling.buckets import Buckets
+from function.runtime.scheduling.permits import ComputePermits
 from tests.function.runtime.backends.host import HostMemory, OnnxPlan
 from tests.graphs import dense, joined, rows, typed
 
@@ -172,7 +172,7 @@ def test_one_that_nobody_uses_any_more_gives_back_all_by_itself(path):
 
 def test_behind_a_batcher_each_caller_gets_what_is_its_own(path):
     plan, plain = opened(path), OnnxEngine(path)
-    batcher = Batcher("stage", plan, Gate(2), runs=1, buckets=Buckets(SIZES, pads=True))
+    batcher = Batcher("stage", plan, ComputePermits(2), runs=1, buckets=Buckets(SIZES, pads=True))
     batches = [rows(1, 16, seed) for seed in range(40)]
     with ThreadPoolExecutor(8) as pool:
         found = list(pool.map(lambda batch: batcher.run(batch)[0], batches))

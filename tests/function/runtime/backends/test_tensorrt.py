@@ -8,23 +8,23 @@ import sys
 import numpy as np
 import pytest
 
-from function.runtime import device
 from function.runtime.backends import tensorrt as backend
 from function.runtime.backends.onnx import OnnxEngine
 from function.runtime.backends.tensorrt import NoPlanError, open_kept, open_plan
 from function.runtime.engine import NotOnDeviceError, Ports
-from function.runtime.gpu import Gpu
+from function.runtime.gpu import device
+from function.runtime.gpu.options import GpuOptions
 from tests.function.runtime.backends import trt
 from tests.function.runtime.backends.host import HostMemory
 from tests.graphs import convolved, dense, joined, rows
-from tests.warmup.nvml import Card
-from warmup import gpu as gpus
-from warmup.build import Job, compile_plan
-from warmup.plan import Recipe, Sidecar, key_for, profiles_for
-from warmup.plans import Plans, described
-from warmup.settings import WarmupSettings
-from warmup.store import Store
-from warmup.tensorrt import FULL, Library, library
+from tests.warmup.plans.nvml import Card
+from warmup.models.store import Store
+from warmup.plans import nvml as gpus
+from warmup.plans.build import BuildJob, compile_plan
+from warmup.plans.plan_key import Recipe, Sidecar, key_for, profiles_for
+from warmup.plans.stored import Plans, described
+from warmup.plans.tensorrt import FULL, Library, library
+from warmup.settings.settings import WarmupSettings
 
 LIBRARY = Library(FULL, trt.MODULE, "11.4.0")
 PROFILES = profiles_for([("", (16,), (16,))], (1, 4))
@@ -119,7 +119,7 @@ def kept(on_host, plans, cards, tmp_path, monkeypatch):
 
     def kept(*found, recipe=Recipe(), plans=plans, **more):
         cards(*(found or (Card(0),)), **more)
-        how = Gpu(plans=plans, recipe=recipe)
+        how = GpuOptions(plans=plans, recipe=recipe)
         return open_kept(how, lambda library, facts: [key(recipe, facts)], 0, Ports())
 
     return kept
@@ -178,12 +178,13 @@ def test_without_a_driver_there_is_an_error_and_no_segmentation_fault(tmp_path, 
     else:
         pytest.skip("is about machines without a GPU")
     graph = convolved(tmp_path / "model.onnx")
-    job = Job(graph, profiles_for([("", (3, 16, 16), (3, 16, 16))], (1,)), Recipe(), "8.9")
+    job = BuildJob(graph, profiles_for([("", (3, 16, 16), (3, 16, 16))], (1,)), Recipe(), "8.9")
     (tmp_path / "plan").write_bytes(compile_plan(job, rtx))
     code = (
         "import sys; from pathlib import Path\n"
         "from function.runtime.backends.tensorrt import open_plan\n"
-        "from warmup.plan import Sidecar; from warmup.tensorrt import RTX, library\n"
+        "from warmup.plans.plan_key import Sidecar\n"
+        "from warmup.plans.tensorrt import RTX, library\n"
         "try: open_plan(Path(sys.argv[1]), Sidecar(None, 1, '', '1.0'), library(RTX))\n"
         "except Exception as error: print(type(error).__name__, error)"
     )
@@ -220,7 +221,7 @@ def test_on_a_gpu_a_plan_gives_what_the_cpu_gives(gpu, tmp_path):
             reason = str(error)
             continue
         graph = convolved(tmp_path / "model.onnx")
-        job = Job(graph, profiles_for([("", (3, 16, 16), (3, 16, 16))], (1, 4)), Recipe())
+        job = BuildJob(graph, profiles_for([("", (3, 16, 16), (3, 16, 16))], (1, 4)), Recipe())
         (tmp_path / "plan").write_bytes(compile_plan(job, found))
         sidecar = Sidecar(key(facts=gpu), 1, "b" * 64, found.version)
         plan, plain = open_plan(tmp_path / "plan", sidecar, found), OnnxEngine(graph)

@@ -1,0 +1,1 @@
+"""Swaps that no connection waits for: jobs and events."""

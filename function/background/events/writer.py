@@ -1,0 +1,249 @@
+"""From an upload to its output in the store; safe to be done again, and by two at once.
+
+The store decides: an output is written only where nothing is, or in place of the output of an older
+upload of the same name, by a precondition on the generation that was seen.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+from function import jsontext
+from function.background.events.rules import MARK, options_of
+from function.problems import Problem
+from function.requests import SwapRequest, Upload
+from function.storage.place import ChangedError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from function.background.events.notice import Notice
+    from function.background.events.rules import Rule, RuleOptions, Rules
+    from function.requests import Swap, SwapResult
+    from function.storage.place import Facts
+    from function.storage.storage import Storage
+
+_SIDECAR_BYTES = 64 * 1024
+_SIDECAR = {"source", "faces", "format", "quality"}
+_MOST_SOURCES = 8
+_WRITES = 4
+_GENERATION = re.compile("[0-9]{1,19}")
+
+
+class ExistingOutput(StrEnum):
+    """What is where an output belongs."""
+
+    NOTHING = "nothing"
+    OLDER = "older"
+    OURS = "ours"
+    NEWER = "newer"
+    FOREIGN = "foreign"
+
+
+def there(facts: Facts | None, notice: Notice, *, marked: bool) -> ExistingOutput:
+    """What is where the output of an upload belongs: a pure decision.
+
+    Args:
+        facts: of what is there; None for nothing.
+        notice: the upload.
+        marked: whether outputs carry the mark there. Where they cannot, whatever is there counts as
+            this output.
+    """
+    if facts is None:
+        return ExistingOutput.NOTHING
+    if not marked:
+        return ExistingOutput.OURS
+    name, _, version = facts.metadata.get(MARK, "").rpartition("#")
+    if name != f"{notice.bucket}/{notice.name}":
+        return ExistingOutput.FOREIGN
+    if version == notice.version:
+        return ExistingOutput.OURS
+    newer = _GENERATION.fullmatch(version)
+    if newer and notice.generation is not None and int(version) > notice.generation:
+        return ExistingOutput.NEWER
+    return ExistingOutput.OLDER
+
+
+class SupersededError(Exception):
+    """A newer upload of the same name has taken the place of this one."""
+
+
+@dataclass(frozen=True, slots=True)
+class OutputWriter:
+    """Makes outputs.
+
+    Attributes:
+        storage: where photos come from and go to.
+        rules: what is to be done; for the sources that have names.
+        swap: makes a swap.
+        limit: the most bytes of a photo.
+    """
+
+    storage: Storage
+    rules: Rules
+    swap: Swap
+    limit: int
+
+    async def routed(self, notice: Notice) -> tuple[Notice, Rule] | str:
+        """The upload as its store knows it and the rule that counts, or why there is none.
+
+        What an event says of content type and metadata, which decide whose face is used, does not
+        count where the store can be asked. An upload that is not there any more, or never was, goes
+        the way of its name, so that whoever is told finds out that it is missing.
+
+        Raises:
+            Problem: `storage_unavailable`, `object_forbidden`.
+        """
+        fitting = self.rules.of_name(notice)
+        if not fitting:
+            return "no rule fits"
+        uri = fitting[0].input_uri(notice)
+        kept = not uri.startswith("file:")  # in folders there is neither of them
+        if notice.store == "gs" or any(rule.asks for rule in fitting):
+            facts = await self.storage.stat(uri)
+            if facts is None:
+                return notice, fitting[0]
+            if kept:
+                version = notice.version or str(facts.generation or "")
+                notice = replace(
+                    notice, version=version, media_type=facts.media_type, metadata=facts.metadata
+                )
+        own = self.rules.own(notice)
+        rule = self.rules.first(notice)
+        return own or ((notice, rule) if rule else "no rule fits")
+
+    async def make(self, notice: Notice, rule: Rule) -> dict[str, Any]:
+        """Make the output of an upload, unless it is there; what is to be told of it.
+
+        Raises:
+            SupersededError: nothing is left to do for this upload.
+            Problem: it cannot be made, now or ever.
+        """
+        uri = rule.output_uri(notice)
+        marked = uri.startswith("gs://")
+        result: SwapResult | None = None
+        for _ in range(_WRITES):
+            facts = await self.storage.stat(uri)
+            match there(facts, notice, marked=marked):
+                case ExistingOutput.OURS:
+                    return _told(uri, facts, result)
+                case ExistingOutput.NEWER:
+                    raise SupersededError
+                case ExistingOutput.FOREIGN:
+                    raise Problem(
+                        "output_taken",
+                        "Something that was not made of this upload is where its output belongs.",
+                    )
+            result = result or await self.swap(await self._order(notice, rule))
+            try:
+                generation = await self.storage.write(
+                    uri,
+                    result.image,
+                    media_type=result.media_type,
+                    metadata={MARK: notice.key, "ember-rule": rule.name},
+                    if_generation_match=(facts.generation or 0) if facts else 0,
+                )
+            except ChangedError:
+                continue  # somebody was faster, or an answer of the store got lost
+            return _told(uri, facts, result, generation)
+        raise Problem(
+            "storage_unavailable",
+            "What is where the output belongs keeps changing.",
+            headers={"Retry-After": "5"},
+        )
+
+    async def _order(self, notice: Notice, rule: Rule) -> SwapRequest:
+        sidecar = await self._sidecar(notice, rule)
+        options = options_of(sidecar, rule.options)
+        uris = self._sources(notice, rule, sidecar)
+        sources = [await self._photo(uri, "source") for uri in uris]
+        target = await self._target(notice, rule)
+        return _order(tuple(sources), target, options)
+
+    async def _sidecar(self, notice: Notice, rule: Rule) -> Mapping[str, Any]:
+        """The JSON object beside the upload; empty when there is none."""
+        if not rule.sidecar:
+            return {}
+        uri = rule.sidecar_uri(notice)
+        try:
+            found = jsontext.parse((await self.storage.read(uri, _SIDECAR_BYTES)).data)
+        except Problem as problem:
+            if problem.code == "object_not_found" and (rule.sources or rule.source_metadata):
+                return {}
+            if problem.code == "object_not_found":
+                raise Problem("no_source", "The JSON file beside the upload is missing.") from None
+            raise
+        except ValueError:
+            raise Problem("bad_value", "The file beside the upload is not JSON.") from None
+        if not isinstance(found, dict):
+            raise Problem("bad_value", "The file beside the upload is no JSON object.")
+        if unknown := sorted(found.keys() - _SIDECAR):
+            raise Problem(
+                "unknown_field", f"The file beside the upload has the member {unknown[0][:40]}."
+            )
+        return found
+
+    def _sources(self, notice: Notice, rule: Rule, sidecar: Mapping[str, Any]) -> tuple[str, ...]:
+        """The URIs of the source: what the metadata says, else the file beside it, else the rule.
+
+        Only what the operator has written into the rule may be any URI.
+        """
+        wishes: list[str] = []
+        if rule.source_metadata:
+            wish = (notice.metadata or {}).get(rule.source_metadata, "")
+            wishes = [each.strip() for each in wish.split(",") if each.strip()]
+        if not wishes and "source" in sidecar:
+            found = sidecar["source"]
+            wishes = [str(each) for each in (found if isinstance(found, list) else [found])]
+        if wishes:
+            uris = tuple(
+                uri for wish in wishes for uri in self.rules.named(wish, rule.source_within)
+            )
+        else:
+            uris = tuple(
+                uri for each in rule.sources for uri in self.rules.sources.get(each, (each,))
+            )
+        if not uris:
+            raise Problem("no_source", "Neither the upload nor the rule says which source to use.")
+        if len(uris) > _MOST_SOURCES:
+            raise Problem("bad_value", f"A swap takes at most {_MOST_SOURCES} source photos.")
+        return uris
+
+    async def _target(self, notice: Notice, rule: Rule) -> Upload:
+        try:
+            return await self._photo(rule.input_uri(notice), "target")
+        except Problem as problem:
+            if problem.code != "object_not_found":
+                raise
+            facts = await self.storage.stat(rule.latest_uri(notice))
+            if facts and notice.generation not in {None, facts.generation}:
+                raise SupersededError from None
+            raise
+
+    async def _photo(self, uri: str, field: str) -> Upload:
+        found = await self.storage.read(uri, self.limit)
+        return Upload(found.data, field, found.facts.media_type)
+
+
+def _order(sources: tuple[Upload, ...], target: Upload, options: RuleOptions) -> SwapRequest:
+    return SwapRequest(
+        sources, target, options.faces, format=options.format, quality=options.quality
+    )
+
+
+def _told(
+    uri: str, facts: Facts | None, result: SwapResult | None, generation: int | None = None
+) -> dict[str, Any]:
+    """What is to be known about an output: less, when somebody else has made it."""
+    generation = generation or (facts.generation if facts else None)
+    told: dict[str, Any] = {"uri": uri}
+    if uri.startswith("gs://") and generation:
+        told["generation"] = str(generation)
+    if result:
+        told |= result.facts()
+    elif facts:
+        told |= {"media_type": facts.media_type, "bytes": facts.size}
+    return told

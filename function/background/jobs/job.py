@@ -1,0 +1,298 @@
+"""One job as values: what is to be done, how far it is, and both as text for a book."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any, Self
+
+from function.admission.account import Receipt
+from function.documented_enum import DocumentedEnum
+from function.request_context import Lane
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class JobState(DocumentedEnum):
+    """Where a job is in its life, or one of its targets."""
+
+    QUEUED = "queued", "it waits for its turn"
+    RUNNING = "running", "it is being worked on"
+    SUCCEEDED = "succeeded", "all of it is done"
+    PARTLY = "partly", "some of its targets are done, the others have failed"
+    FAILED = "failed", "nothing of it could be done; the reason is told"
+    CANCELLED = "cancelled", "it was cancelled, or was not done within the time that jobs are kept"
+    DELETED = "deleted", "it was done; its results have been deleted"
+
+    @property
+    def open(self) -> bool:
+        """Whether something is still to come."""
+        return self in {JobState.QUEUED, JobState.RUNNING}
+
+
+class Call(DocumentedEnum):
+    """What became of a job's callback."""
+
+    NONE = "none", "there is none, or the job has not ended"
+    PENDING = "pending", "it is to be sent, perhaps once more"
+    DELIVERED = "delivered", "the receiver has confirmed it"
+    FAILED = "failed", "it was given up"
+
+
+@dataclass(frozen=True, slots=True)
+class Callback:
+    """Who is told when a job has ended.
+
+    Attributes:
+        uri: where to.
+        secret: signs what is told, as `whsec_` and base64.
+        images: whether the result is told as well.
+    """
+
+    uri: str
+    secret: str = field(repr=False)
+    images: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class JobSpec:
+    """What is to be done: everything about a job that never changes.
+
+    Attributes:
+        id: as its owner calls it.
+        subject: its owner; None where nobody has to say who he is.
+        digest: of the request, to tell another one from the same.
+        at: where on the shelf its photos are; nobody can guess it.
+        lane: how urgent it is.
+        created: in seconds of Unix time.
+        sources: how many photos there are of the person to put in.
+        targets: how many photos are to be changed.
+        like: whether there is a photo of the person to replace.
+        options: what else a request said about the swap, by field, as it said it.
+        outputs: URIs that results are written to, one for each target, or none.
+        prices: tokens for each target.
+        receipt: what was taken for them.
+        callback: who is told.
+        request_id: of the request that made it.
+        trace: the `traceparent` of what follows from that request, or "".
+    """
+
+    id: str
+    subject: str | None
+    digest: str
+    at: str
+    lane: Lane
+    created: float
+    sources: int = 1
+    targets: int = 1
+    like: bool = False
+    options: Mapping[str, Any] = field(default_factory=dict)
+    outputs: tuple[str, ...] = ()
+    prices: tuple[int, ...] = ()
+    receipt: Receipt | None = None
+    callback: Callback | None = None
+    request_id: str = ""
+    trace: str = ""
+
+    @property
+    def key(self) -> str:
+        """What it is called in a book: it names nobody."""
+        return key_of(self.subject, self.id)
+
+    @property
+    def owner(self) -> str:
+        """What its owner is called in a book."""
+        return owner_of(self.subject)
+
+    @property
+    def holder(self) -> str:
+        """Whose room its photos take; "" where nobody has to say who he is."""
+        return "" if self.subject is None else self.owner
+
+    @property
+    def message_id(self) -> str:
+        """What its callback is called; from it nobody learns where its photos are."""
+        return "msg_" + _digest(f"callback\n{self.at}")
+
+    def source(self, place: int) -> str:
+        """The name of a source on the shelf."""
+        return f"{self.at}/source-{place}"
+
+    def target(self, place: int) -> str:
+        """The name of a target on the shelf."""
+        return f"{self.at}/target-{place}"
+
+    @property
+    def reference(self) -> str:
+        """The name of the photo of the person to replace."""
+        return f"{self.at}/like"
+
+    def result(self, place: int) -> str:
+        """The name of a result on the shelf."""
+        return f"{self.at}/result-{place}"
+
+    def part(self, place: int, number: int) -> str:
+        """The name of a finished part of a clip on the shelf."""
+        return f"{self.at}/part-{place}-{number}"
+
+    @property
+    def inputs(self) -> list[str]:
+        """The names of all photos that came with it."""
+        sources = [self.source(place) for place in range(self.sources)]
+        targets = [self.target(place) for place in range(self.targets)]
+        return [*sources, *targets, *([self.reference] if self.like else [])]
+
+    @property
+    def results(self) -> list[str]:
+        """The names of all its results."""
+        return [self.result(place) for place in range(self.targets)]
+
+    def text(self) -> str:
+        """As text for a book."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read `text`."""
+        told = json.loads(text)
+        receipt, callback = told["receipt"], told["callback"]
+        told |= {
+            "lane": Lane(told["lane"]),
+            "outputs": tuple(told["outputs"]),
+            "prices": tuple(told["prices"]),
+            "receipt": Receipt(**receipt) if receipt else None,
+            "callback": Callback(**callback) if callback else None,
+        }
+        return cls(**told)
+
+
+@dataclass(frozen=True, slots=True)
+class JobItem:
+    """One target of a job.
+
+    Attributes:
+        state: where it is; `RUNNING` also after a crash, when it has not been taken up again.
+        result: what is known about the result, once there is one.
+        problem: why there is none, once that is known.
+        frames: of a clip: how many are done, and how many there are.
+        parts: of a clip: how many are done and kept on the shelf.
+    """
+
+    state: JobState = JobState.QUEUED
+    result: Mapping[str, Any] | None = None
+    problem: Mapping[str, Any] | None = None
+    frames: tuple[int, int] | None = None
+    parts: int = 0
+
+    def text(self) -> str:
+        """As text for a book."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read `text`."""
+        told = json.loads(text)
+        frames = told.get("frames")
+        return cls(
+            JobState(told["state"]),
+            told["result"],
+            told["problem"],
+            tuple(frames) if frames else None,
+            told.get("parts", 0),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A job as a book has it.
+
+    Attributes:
+        spec: what is to be done.
+        state: where it is.
+        items: its targets.
+        version: grows with every change.
+        changed: when it last changed, in seconds of Unix time.
+        ends: when it is forgotten, likewise.
+        tries: how often it was taken up.
+        call: what became of its callback.
+        calls: how often that was tried.
+        call_note: why it has not worked so far.
+    """
+
+    spec: JobSpec
+    state: JobState
+    items: tuple[JobItem, ...]
+    version: int
+    changed: float
+    ends: float
+    tries: int = 0
+    call: Call = Call.NONE
+    calls: int = 0
+    call_note: str = ""
+
+    @classmethod
+    def of(cls, fields: Mapping[str, str]) -> Self:
+        """Put together what a book keeps by name."""
+        spec = JobSpec.parse(fields["spec"])
+        items = (fields.get(f"item:{place}") for place in range(spec.targets))
+        return cls(
+            spec=spec,
+            state=JobState(fields["state"]),
+            items=tuple(JobItem.parse(text) if text else JobItem() for text in items),
+            version=int(fields["version"]),
+            changed=int(fields["changed"]) / 1e3,
+            ends=int(fields["ends"]) / 1e3,
+            tries=int(fields.get("tries", 0)),
+            call=Call(fields.get("call", Call.NONE)),
+            calls=int(fields.get("calls", 0)),
+            call_note=fields.get("call_note", ""),
+        )
+
+    @property
+    def done(self) -> int:
+        """How many targets are done, well or badly."""
+        return sum(not item.state.open for item in self.items)
+
+    @property
+    def kept(self) -> list[str]:
+        """The names of everything of it that may be on the shelf."""
+        return [*self.spec.inputs, *self.spec.results, *self.leftovers]
+
+    @property
+    def leftovers(self) -> list[str]:
+        """The names of parts of clips, one more than is known of."""
+        return [
+            self.spec.part(place, number)
+            for place, item in enumerate(self.items)
+            if item.frames
+            for number in range(item.parts + 1)
+        ]
+
+    def unbegun(self) -> int:
+        """The tokens of the targets that nobody has begun with."""
+        pairs = zip(self.items, self.spec.prices, strict=False)
+        return sum(price for item, price in pairs if item.state is JobState.QUEUED)
+
+
+def outcome(items: tuple[JobItem, ...]) -> JobState:
+    """The state of a job whose targets are all done."""
+    states = {item.state for item in items}
+    if states == {JobState.SUCCEEDED}:
+        return JobState.SUCCEEDED
+    return JobState.PARTLY if JobState.SUCCEEDED in states else JobState.FAILED
+
+
+def key_of(subject: str | None, id: str) -> str:  # noqa: A002
+    """What the job of that name is called in a book; of others it is another one."""
+    return _digest(f"{subject or ''}\n{id}")
+
+
+def owner_of(subject: str | None) -> str:
+    """What an owner of jobs is called in a book."""
+    return _digest(subject or "")
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:32]

@@ -1,0 +1,19 @@
+"""Words of a fixed list, each with what it means, which the documentation tells."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Self
+
+
+class DocumentedEnum(StrEnum):
+    """A word as its value, and beside it what it means."""
+
+    meaning: str
+
+    def __new__(cls, value: str, meaning: str = "") -> Self:
+        """Make a member: its value is the word alone, by which it can be looked up."""
+        member = str.__new__(cls, value)
+        member._value_ = value
+        member.meaning = meaning
+        return member

@@ -1,0 +1,292 @@
+"""From a request to a job: what is wanted is read, priced, paid, put on the shelf, written down."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import secrets
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
+
+from function.background.jobs import callback as callbacks
+from function.background.jobs.files import JobFilesError, NoSpaceError
+from function.background.jobs.job import Callback, JobSpec, key_of
+from function.background.jobs.store import JobStoreError, JobStoreFullError, OpenedJob
+from function.faces.options import SwapOptions
+from function.http import fields
+from function.http.admission import overloaded, retry_after
+from function.http.edge import exchange_of
+from function.http.offload import aside
+from function.http.pricing import batch_price
+from function.http.tables import OPTIONS, selected
+from function.http.uris import check_bucket
+from function.problems import Problem
+from function.requests import SwapRequest
+from function.telemetry import trace_context
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Mapping
+    from typing import Any
+
+    from aiohttp.web import Request
+
+    from function.background.jobs.runner import JobRunner
+    from function.faces.select import Selection
+    from function.http.admission import AdmittedRequest
+    from function.http.body import BodyReader
+    from function.http.fields import Form, Table
+    from function.http.uris import Fetch
+
+log = logging.getLogger("ember.jobs")
+
+T = TypeVar("T")
+
+_AGAIN_S = 5.0
+_LOOKS, _PAUSE_S = 3, 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class JobRequests:
+    """Makes jobs of requests.
+
+    Attributes:
+        works: does them.
+        limits: of requests.
+        fetch: gets images behind URIs.
+        limit: how many jobs may be open.
+        buckets: what outputs may be written to.
+        secret: signs callbacks that bring no secret; None for not at all.
+    """
+
+    works: JobRunner
+    limits: BodyReader
+    fetch: Fetch
+    limit: int
+    buckets: tuple[str, ...]
+    secret: str | None
+
+    async def wanted(
+        self, request: Request, visit: AdmittedRequest, name: str, table: Table
+    ) -> OpenedJob:
+        """Make a job, or find the one that the same request has made.
+
+        Raises:
+            Problem: everything that can be wrong with it; `job_conflict` when another request has
+                made a job of that name.
+        """
+        sent = await fields.sent(request, table, self.limits)
+        digest = await aside(sent.size, sent.digest)
+        visitor = visit.visitor
+        if known := await answered(self.works.book.get(key_of(visitor.subject, name))):
+            return _same(OpenedJob(known, new=False), digest)
+        targets = len(sent.photos["target"])
+        outputs = self._outputs(sent.values, targets)
+        callback = self._callback(sent.values, targets)
+        selection = selected(sent.values, like="like" in sent.photos)
+        SwapOptions.of(sent.values)  # as far as that can be known to be wrong
+        form = await fields.fetched(sent, request, self.limits, self.fetch)
+        prices = await self._prices(form, selection) if visit.pays else ()
+        here = trace_context.current.get()
+        spec = JobSpec(
+            id=name,
+            subject=visitor.subject,
+            digest=digest,
+            at=secrets.token_hex(16),
+            lane=visit.job_lane,
+            created=time.time(),
+            sources=len(form.photos["source"]),
+            targets=targets,
+            like="like" in form.photos,
+            options={name: form.values[name] for name in OPTIONS if name in form.values},
+            outputs=outputs,
+            prices=prices,
+            receipt=await visit.pay(sum(prices)),
+            callback=callback,
+            request_id=exchange_of(request).request_id,
+            trace=here.parent if here else "",
+        )
+        opened = _same(await self._written(spec, form), digest)
+        self.works.wake()
+        return opened
+
+    async def _written(self, spec: JobSpec, form: Form) -> OpenedJob:
+        """Put the photos on the shelf, and then the job into the book."""
+        keep_s = self.works.terms.keep_s
+        photos = [*form.photos["source"], *form.photos["target"], *form.photos.get("like", ())]
+        try:
+            for name, photo in zip(spec.inputs, photos, strict=True):
+                await answered(self.works.shelf.put(name, photo.data, 2 * keep_s, spec.holder))
+            opened = await self._opened(spec)
+        except _UnsureError:  # if it is in the book, it needs its photos
+            raise unavailable() from None
+        except (JobStoreFullError, NoSpaceError) as error:
+            await self._undo(spec)
+            raise self._no_room(error) from None
+        except BaseException:
+            await asyncio.shield(self._undo(spec))
+            raise
+        if not opened.new:
+            await self._undo(spec)
+        return opened
+
+    def _no_room(self, error: JobStoreFullError | NoSpaceError) -> Problem:
+        if isinstance(error, NoSpaceError) and error.own:
+            return Problem(
+                "too_many",
+                "The photos and results of your jobs leave no room for more.",
+                headers=retry_after(_AGAIN_S),
+                setting="EMBER_JOB_CALLER_BYTES",
+                hint="Delete jobs whose results you have, or wait until they are forgotten.",
+            )
+        if isinstance(error, NoSpaceError):
+            return overloaded(
+                "The photos of the jobs at hand leave no room for more.",
+                _AGAIN_S,
+                setting="EMBER_JOB_BYTES",
+            )
+        if error.memory:
+            return overloaded("Redis has too little memory left for further jobs.", _AGAIN_S)
+        return overloaded(
+            "As many jobs as there is room for are open.",
+            _AGAIN_S,
+            limit=self.limit,
+            setting="EMBER_JOB_LIMIT",
+        )
+
+    async def _opened(self, spec: JobSpec) -> OpenedJob:
+        """Write a job down. When no answer comes, look whether that was done.
+
+        Raises:
+            FullError: it was not.
+            Problem: it was not, as the book cannot be asked.
+            _UnsureError: nobody knows.
+        """
+        book = self.works.book
+        try:
+            return await book.open(spec, self.limit, self.works.terms.keep_s)
+        except JobStoreError:
+            for _ in range(_LOOKS):
+                await asyncio.sleep(_PAUSE_S)
+                try:
+                    found = await book.get(spec.key)
+                except JobStoreError:
+                    continue
+                if found is None:
+                    raise unavailable() from None
+                return OpenedJob(found, new=found.spec.at == spec.at)
+            raise _UnsureError from None
+
+    async def _undo(self, spec: JobSpec) -> None:
+        """Give back and delete what was for a job that is none."""
+        if spec.receipt and spec.subject is not None:
+            self.limits.door.parts.quota.refund(spec.subject, spec.receipt)
+        with contextlib.suppress(JobFilesError):  # it forgets them by itself
+            await self.works.shelf.drop(spec.inputs)
+
+    def _outputs(self, values: Mapping[str, Any], targets: int) -> tuple[str, ...]:
+        """Where results are written to; nothing where they are kept here."""
+        if "output" not in values:
+            return ()
+        uris = tuple(values["output"].split())
+        if len(uris) != targets or len(set(uris)) < targets:
+            raise Problem(
+                "bad_value",
+                f"`output` needs {targets} different URIs, one for each target.",
+                field="output",
+            )
+        for uri in uris:
+            scheme = uri.partition(":")[0].lower()
+            if scheme == "gs":
+                check_bucket(uri, self.buckets, "EMBER_OUTPUT_BUCKETS")
+            elif scheme not in {"https", "http"}:
+                raise Problem(
+                    "unsupported_uri",
+                    "`output` takes gs: URIs, and signed https: ones.",
+                    field="output",
+                )
+        return uris
+
+    def _callback(self, values: Mapping[str, Any], targets: int) -> Callback | None:
+        """Who is told."""
+        uri, images = values.get("callback"), values.get("callback_image") == "base64"
+        secret = values.get("callback_secret", self.secret)
+        if uri is None:
+            if extra := {"callback_secret", "callback_image"} & values.keys():
+                name = min(extra)
+                raise Problem("bad_value", f"`{name}` is only for `callback`.", field=name)
+            return None
+        if not uri.startswith(("https://", "http://")):
+            raise Problem("bad_value", "`callback` is an https: URI.", field="callback")
+        from function.storage.web import checked
+
+        try:
+            checked(uri)
+        except Problem as problem:
+            raise Problem("bad_value", f"`callback`: {problem.detail}", field="callback") from None
+        if secret is None:
+            raise Problem(
+                "missing_field",
+                "A callback is signed, so `callback_secret` is needed.",
+                field="callback_secret",
+            )
+        try:
+            callbacks.secret(secret)
+        except ValueError:
+            raise Problem(
+                "bad_value",
+                "`callback_secret` is whsec_ and 24 to 64 bytes in base64.",
+                field="callback_secret",
+            ) from None
+        if images and targets > 1:
+            raise Problem(
+                "bad_value",
+                "`callback_image` is for a job of one target.",
+                field="callback_image",
+            )
+        return Callback(uri, secret, images)
+
+    async def _prices(self, form: Form, selection: Selection) -> tuple[int, ...]:
+        """Tokens for each target; several cost what a batch does."""
+        prices, targets = self.limits.door.parts.policy.prices, form.photos["target"]
+        like = form.photos.get("like", (None,))[0]
+        wanted = SwapRequest(form.photos["source"], targets[0], selection, like)
+        return await batch_price(prices, wanted, targets)
+
+
+async def answered(question: Awaitable[T]) -> T:
+    """The answer of a book or a shelf.
+
+    Raises:
+        Problem: `jobs_unavailable`.
+    """
+    try:
+        return await question
+    except (JobStoreError, JobFilesError) as error:
+        log.warning("jobs cannot be reached", extra={"reason": str(error)})
+        raise unavailable() from error
+
+
+def unavailable() -> Problem:
+    """The problem of a book that cannot be asked."""
+    return Problem(
+        "jobs_unavailable",
+        "The book of jobs, or the place of their photos, cannot be reached.",
+        headers={"Retry-After": "2"},
+    )
+
+
+class _UnsureError(Exception):
+    """Nobody knows whether a job is in the book."""
+
+
+def _same(opened: OpenedJob, digest: str) -> OpenedJob:
+    """What was opened, if it is of the same request.
+
+    Raises:
+        Problem: `job_conflict`.
+    """
+    if opened.job.spec.digest == digest:
+        return opened
+    raise Problem("job_conflict", "Another request has made a job with this id.", field="id")

@@ -1,0 +1,171 @@
+"""What is asked of a service and what it gives, as values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+from function.faces.options import SwapOptions
+from function.faces.select import Selection
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from typing import Any
+
+    from function.faces.face import Face
+    from function.faces.pipeline import SwappedFace
+    from function.images.kinds import FileKind
+    from function.quality_warning import QualityWarning
+
+ProgressCallback = Callable[[int, int], None]
+"""Is told how many frames of a clip are done, and of how many; from the event loop."""
+
+
+@dataclass(frozen=True, slots=True)
+class Upload:
+    """One image as it came: bytes, the declared media type, and the field that it came in."""
+
+    data: bytes
+    field: str
+    media_type: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SwapRequest:
+    """What is to be swapped.
+
+    Attributes:
+        sources: one or more photos of the person to put in.
+        target: the photo to change.
+        faces: which faces of the target.
+        like: a reference photo of the person to replace; needed by, and only by, `faces=like`.
+        format: "jpeg", "png", "webp" or "avif"; None for the target's own (see `default_format`).
+        quality: 1–100, or None for the format's default.
+        options: how the faces are to be.
+    """
+
+    sources: tuple[Upload, ...]
+    target: Upload
+    faces: Selection = field(default_factory=Selection)
+    like: Upload | None = None
+    format: str | None = None
+    quality: int | None = None
+    options: SwapOptions = field(default_factory=SwapOptions)
+
+
+@dataclass(frozen=True, slots=True)
+class SwapResult:
+    """The swapped photo or clip, and what is to be known about it.
+
+    Attributes:
+        image: the file.
+        faces: those that were swapped; of a clip those of one frame.
+        most_faces: how many were swapped at most in one frame of a clip; None for a photo.
+    """
+
+    image: bytes
+    media_type: str
+    size: tuple[int, int]
+    faces: tuple[SwappedFace, ...]
+    source: Face
+    warnings: tuple[QualityWarning, ...]
+    most_faces: int | None = None
+
+    def facts(self) -> dict[str, Any]:
+        """What jobs and events tell of it, as JSON knows it."""
+        return {
+            "media_type": self.media_type,
+            "bytes": len(self.image),
+            "width": self.size[0],
+            "height": self.size[1],
+            "faces": len(self.faces) if self.most_faces is None else self.most_faces,
+            "warnings": [str(each) for each in self.warnings],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class ClipRequest:
+    """What is to be swapped in a video or an animation.
+
+    Attributes:
+        sources: one or more photos of the person to put in.
+        target: the file.
+        out: the file to write; it is there whole or not at all.
+        faces: which faces, counted in the first frame that shows some; they are followed from then.
+        like: a reference photo of the person to replace; needed by, and only by, `faces=like`.
+        kind: what `out` becomes; None for the target's own.
+        quality: 1–100, or None for a good one.
+        options: how the faces are to be.
+    """
+
+    sources: tuple[Upload, ...]
+    target: Path
+    out: Path
+    faces: Selection = field(default_factory=Selection)
+    like: Upload | None = None
+    kind: FileKind | None = None
+    quality: int | None = None
+    options: SwapOptions = field(default_factory=SwapOptions)
+
+
+@dataclass(frozen=True, slots=True)
+class ClipResult:
+    """What is to be known about a swapped clip.
+
+    Attributes:
+        media_type: of the file that was written.
+        size: (width, height) as it is shown.
+        frames: how many there are.
+        seconds: how long it is.
+        swapped: in how many frames faces were swapped.
+        most_faces: how many were swapped at most in one frame.
+        warnings: what may look wrong.
+        source: the source face that was used.
+    """
+
+    media_type: str
+    size: tuple[int, int]
+    frames: int
+    seconds: float
+    swapped: int
+    most_faces: int
+    warnings: tuple[QualityWarning, ...]
+    source: Face
+
+
+@dataclass(frozen=True, slots=True)
+class FoundFaces:
+    """The faces of one photo, its (width, height) after orientation, and cautions of decoding."""
+
+    size: tuple[int, int]
+    faces: tuple[Face, ...]
+    warnings: tuple[QualityWarning, ...]
+
+
+class PartStore(Protocol):
+    """Keeps bytes by name, until the clip is whole. What it raises ends the work on the clip."""
+
+    async def get(self, name: str) -> bytes | None:
+        """A part that is there, whole; else None."""
+        ...
+
+    async def put(self, name: str, data: bytes) -> None:
+        """Keep a part; it is there whole or not at all."""
+        ...
+
+
+class Swap(Protocol):
+    """Makes a swap, when its turn has come."""
+
+    async def __call__(self, wanted: SwapRequest, watch: ClipProgress | None = None) -> SwapResult:
+        """See `Service.swap`, and for a video `Service.clip`; `watch` is for that."""
+        ...
+
+
+class ClipProgress(PartStore, Protocol):
+    """Keeps the parts of a clip, and is told how far it is."""
+
+    def progress(self, done: int, total: int) -> None:
+        """See `ProgressCallback`."""
+        ...

@@ -1,0 +1,1 @@
+"""Who computes next: permits, slots for requests, queues and batches."""

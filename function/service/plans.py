@@ -1,0 +1,138 @@
+"""The plans that models need on the GPUs of this node: how they are come by."""
+
+from __future__ import annotations
+
+import logging
+import os
+import subprocess
+import sys
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from function.faces import models
+from warmup.failures import StoppedError, WarmupError
+from warmup.models.prefetch import open_store
+from warmup.plans import plan_key
+from warmup.plans.nvml import visible
+from warmup.plans.stored import Plans
+from warmup.plans.tensorrt import runner
+
+if TYPE_CHECKING:
+    import threading
+    from collections.abc import Callable, Iterator, Sequence
+
+    from function.settings import Settings
+    from warmup.models.manifest import Model
+    from warmup.models.progress import FetchProgress
+    from warmup.plans.plan_key import PlanKey
+
+log = logging.getLogger("ember.plans")
+
+_NICE = 10
+
+
+class PlanSource:
+    """Where a replica gets plans from that it lacked when it started; see `engines.PlanSource`.
+
+    Another process may have shared them meanwhile. Where that is wanted, they are built here: in a
+    process of its own, as the builder needs much memory, and may end it.
+
+    Args:
+        settings: the effective settings.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._builder: subprocess.Popen[bytes] | None = None
+        self._closed = False
+
+    def obtain(self, wanted: Sequence[Model]) -> set[str]:
+        """The roles of those models whose plans are here, after trying to have them."""
+        fetch(wanted, self._settings)
+        here = self._here(wanted)
+        missing = [model.role for model in wanted if model.role not in here]
+        if missing and self._settings.build_plans and not self._closed:
+            self._build(missing)
+            here = self._here(wanted)
+        return here
+
+    def close(self) -> None:
+        """End a builder that is at work."""
+        self._closed = True
+        if self._builder and self._builder.poll() is None:
+            self._builder.terminate()
+
+    def _here(self, wanted: Sequence[Model]) -> set[str]:
+        plans = Plans(open_store(self._settings), self._settings)
+        here: dict[str, bool] = {}
+        for role, keys in needed(wanted, self._settings):
+            found = next(filter(None, map(plans.find, keys)), None)
+            if found:
+                found[1].close()
+            here[role] = here.get(role, True) and found is not None
+        return {role for role, is_here in here.items() if is_here}
+
+    def _build(self, roles: Sequence[str]) -> None:
+        words = [word for role in roles for word in ("--role", role)]
+        command = [sys.executable, "-m", "function", "engines", "build", *words]
+        log.info("building plans", extra={"roles": list(roles)})
+        self._builder = subprocess.Popen(  # noqa: S603 (our own command)
+            command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+        )
+        if self._closed:  # since it was looked at last
+            self._builder.terminate()
+        with suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, self._builder.pid, _NICE)
+        _, said = self._builder.communicate()
+        if self._builder.returncode and not self._closed:
+            reason = said.decode(errors="replace").strip().rpartition("\n")[2]
+            log.warning("plans could not be built", extra={"reason": reason})
+
+
+def fetch(
+    wanted: Sequence[Model],
+    settings: Settings,
+    report: Callable[[FetchProgress], None] = lambda _: None,
+    stop: threading.Event | None = None,
+) -> None:
+    """Bring the plans of some models, for the GPUs that this process uses, into the store.
+
+    One that cannot be had costs speed, not the start: that is logged, and the next backend serves.
+
+    Raises:
+        StoppedError: `stop` was set.
+    """
+    if "tensorrt" not in settings.backends or settings.plans is None:
+        return
+    plans = Plans(open_store(settings), settings)
+    try:
+        keys = list(needed(wanted, settings))
+    except WarmupError as error:
+        log.warning("no plans are fetched", extra={"reason": str(error)})
+        return
+    for role, choices in keys:
+        try:
+            found = any(plans.fetch(key, report=report, stop=stop) for key in choices)
+        except StoppedError:
+            raise
+        except WarmupError as error:
+            log.warning("a plan cannot be fetched", extra={"role": role, "reason": str(error)})
+        else:
+            facts = {"role": role, "plan": choices[0].digest}
+            log.info("the plan is here" if found else "there is no such plan", extra=facts)
+
+
+def needed(
+    wanted: Sequence[Model], settings: Settings
+) -> Iterator[tuple[str, tuple[PlanKey, ...]]]:
+    """For each model and each kind of GPU here: the role, and the keys of which any will do.
+
+    Raises:
+        WarmupError: there is no GPU, or nothing that runs plans.
+    """
+    recipe = plan_key.recipe(settings)
+    library = runner(recipe.flags)
+    kinds = {gpu.name: gpu for gpu in visible()[: settings.gpus]}
+    for gpu in kinds.values():
+        for model in wanted:
+            yield model.role, models.plan_keys(model, recipe, library, gpu)

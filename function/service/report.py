@@ -1,0 +1,104 @@
+"""What HTTP and the command line tell about a result: plain values, ready for JSON.
+
+The numbers are rounded to what they are worth.
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from function.faces.face import Box, Face, Pose
+    from function.faces.pipeline import SwappedFace
+    from function.quality_warning import QualityWarning
+    from function.requests import ClipResult, FoundFaces, SwapResult
+    from function.telemetry.timings import Timings
+
+Report = dict[str, Any]
+
+
+def of_swap(result: SwapResult, trace: Timings, *, image: bool) -> Report:
+    """What is to be known about a swap.
+
+    Args:
+        result: the swap.
+        trace: where its time went.
+        image: whether the photo itself is part of it, in base64.
+    """
+    photo = None
+    if image:
+        photo = {"media_type": result.media_type, "base64": b64encode(result.image).decode()}
+    return {
+        "width": result.size[0],
+        "height": result.size[1],
+        "image": photo,
+        "source": {"box": _box(result.source.box), "pose": _pose(result.source.pose)},
+        "faces": [_swapped(face) for face in result.faces],
+        "warnings": _words(result.warnings),
+        "timings": _timings(trace),
+    }
+
+
+def of_clip(result: ClipResult) -> Report:
+    """What is to be known about a clip."""
+    return {
+        "media_type": result.media_type,
+        "width": result.size[0],
+        "height": result.size[1],
+        "seconds": round(result.seconds, 3),
+        "frames": result.frames,
+        "swapped": result.swapped,
+        "warnings": _words(result.warnings),
+    }
+
+
+def of_faces(found: FoundFaces, trace: Timings) -> Report:
+    """What is to be known about the faces of one photo."""
+    return {
+        "width": found.size[0],
+        "height": found.size[1],
+        "order": "left_to_right",
+        "faces": [_face(face, ()) for face in found.faces],
+        "warnings": _words(found.warnings),
+        "timings": _timings(trace),
+    }
+
+
+def _swapped(swapped: SwappedFace) -> Report:
+    distances = {"before": swapped.before, "after": swapped.after, "kept": swapped.kept}
+    identity = {name: round(value, 4) for name, value in distances.items()}
+    return _face(swapped.face, swapped.warnings) | {"identity": identity}
+
+
+def _face(face: Face, warnings: Iterable[QualityWarning]) -> Report:
+    return {
+        "index": face.index,
+        "box": _box(face.box),
+        "score": round(face.detection.score, 4),
+        "found_by": face.detection.found_by,
+        "points": [[round(float(x), 1), round(float(y), 1)] for x, y in face.five],
+        "pose": _pose(face.pose),
+        "warnings": _words(warnings),
+    }
+
+
+def _box(box: Box) -> dict[str, int]:
+    return {side: int(getattr(box, side)) for side in ("left", "top", "right", "bottom")}
+
+
+def _pose(pose: Pose) -> dict[str, float]:
+    return {angle: round(getattr(pose, angle), 1) for angle in ("yaw", "pitch", "roll")}
+
+
+def _words(warnings: Iterable[QualityWarning]) -> list[str]:
+    return [str(warning) for warning in warnings]
+
+
+def _timings(trace: Timings) -> list[Report]:
+    return [
+        {"stage": span.stage, "start_ms": round(span.start_ms, 2), "ms": round(span.ms, 2)}
+        for span in sorted(trace.spans, key=lambda span: span.start_ms)
+    ]

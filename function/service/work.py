@@ -1,0 +1,268 @@
+"""The work itself: photos to faces and to swapped photos, on a service's threads.
+
+Everything that this imports (numpy, OpenCV, Pillow) takes longer than all the rest of the start, so
+the service imports it in a thread, while the port already answers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypeVar, cast
+
+from function import request_context
+from function.faces.models import fitting
+from function.faces.options import SMALLEST
+from function.faces.person import Person
+from function.faces.pipeline import Pipeline
+from function.faces.select import choose
+from function.images import kinds
+from function.images.decode import decode
+from function.images.encode import encode
+from function.images.formats import FORMATS, default_format, flattens
+from function.images.kinds import FileKind
+from function.problems import Problem
+from function.quality_warning import QualityWarning
+from function.requests import FoundFaces, SwapResult
+from function.service import degenerate, golden
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from function.faces.face import Face
+    from function.faces.options import SwapOptions
+    from function.faces.swappers.protocol import Source
+    from function.images.picture import Picture
+    from function.requests import (
+        ClipRequest,
+        ClipResult,
+        PartStore,
+        ProgressCallback,
+        SwapRequest,
+        Upload,
+    )
+    from function.runtime.scheduling.workers import Workers
+    from function.service.engines import Engines
+    from function.telemetry.timings import Timings
+    from function.video.limits import ClipLimits
+    from warmup.models.golden import Golden
+
+A = TypeVar("A")
+B = TypeVar("B")
+C = TypeVar("C")
+
+_FRAMES_AHEAD = 3
+"""Frames of an animation that are in work at once: a request has about as many threads."""
+
+
+class Work:
+    """Finds and swaps faces over engines that are loaded.
+
+    Args:
+        engines: what the models run on. It stays with the slots that they have now, so that no
+            request mixes what two graphs of one model give.
+        workers: where everything that takes time is done.
+        max_pixels: the largest image that is decoded.
+        clips: what videos and animations may have.
+    """
+
+    def __init__(
+        self, engines: Engines, workers: Workers, max_pixels: int, clips: ClipLimits
+    ) -> None:
+        stages = engines.stages()
+        self._pipeline = Pipeline(stages, stages.swapper())
+        self._run = workers.run
+        self._max_pixels = max_pixels
+        self._clips = clips
+
+    async def faces(self, upload: Upload, trace: Timings) -> FoundFaces:
+        """See `Service.faces`."""
+        picture, faces = await self._run(
+            self._look, upload, trace, identify=False, quick=request_context.mine().quick
+        )
+        return FoundFaces(picture.size, tuple(faces), picture.warnings)
+
+    async def swap(self, wanted: SwapRequest, trace: Timings) -> SwapResult:
+        """See `Service.swap`."""
+        if wanted.format in {None, "webp"} and (kind := kinds.animation(wanted.target.data)):
+            return await self._animation(wanted, kind, trace)
+        pipeline = self._pipeline
+        options = _cheaper(fitting(wanted.options, pipeline.models))
+        (target, faces), (source, warnings), reference = await _all(
+            self._run(
+                self._look, wanted.target, trace, identify=True, quick=request_context.mine().quick
+            ),
+            self._person(wanted.sources, trace),
+            self._reference(wanted.like, trace),
+        )
+        if not faces:
+            raise Problem("no_face", "No face was found in the target photo.", image="target")
+        chosen = choose(faces, wanted.faces, reference, pipeline.models.identity.metric)
+        canvas, own = await self._run(pipeline.swap, target, chosen, source, trace, options)
+        result = replace(target, pixels=canvas)
+        name = wanted.format or default_format(target)
+        image, judged = await asyncio.gather(
+            self._run(_encode, result, name, wanted.quality, trace),
+            self._run(pipeline.judge, canvas, chosen, own, source, trace),
+        )
+        flattened = (QualityWarning.ALPHA_FLATTENED,) if flattens(result, name) else ()
+        every = [
+            *target.warnings,
+            *warnings,
+            *(c for face in judged for c in face.warnings),
+            *flattened,
+        ]
+        return SwapResult(
+            image=image,
+            media_type=FORMATS[name].media_type,
+            size=target.size,
+            faces=tuple(judged),
+            source=source.face,
+            warnings=tuple(dict.fromkeys(every)),
+        )
+
+    async def _person(
+        self, uploads: Sequence[Upload], trace: Timings
+    ) -> tuple[Source, tuple[QualityWarning, ...]]:
+        """The person on the source photos, which are opened one after the other to save memory."""
+        person, warnings = Person(self._pipeline.models.identity.metric), []
+        for number, upload in enumerate(uploads):
+            portrait, more = await self._run(self._portrait, upload, trace)
+            if portrait is None:
+                raise Problem(
+                    "no_face",
+                    f"No face was found in source photo {number}.",
+                    image="source",
+                    index=number,
+                )
+            person.add(portrait)
+            warnings += [*portrait.picture.warnings, *[QualityWarning.SEVERAL_SOURCE_FACES] * more]
+        return person.source(), (*warnings, *person.warnings)
+
+    async def _reference(self, upload: Upload | None, trace: Timings) -> NDArray[np.float32] | None:
+        """The identity of the person to replace, if a photo says who that is."""
+        if upload is None:
+            return None
+        portrait, _ = await self._run(self._portrait, upload, trace)
+        if portrait is None:
+            raise Problem("no_face", "No face was found in the reference photo.", image="like")
+        return portrait.embedding
+
+    async def clip(
+        self,
+        wanted: ClipRequest,
+        trace: Timings,
+        ahead: int,
+        progress: ProgressCallback,
+        parts: PartStore | None,
+    ) -> ClipResult:
+        """See `Service.clip`."""
+        from function.video.clip import swap_clip
+        from function.video.clip_swapper import ClipSwapper
+
+        (source, warnings), like = await asyncio.gather(
+            self._person(wanted.sources, trace), self._reference(wanted.like, trace)
+        )
+        options = _cheaper(fitting(wanted.options, self._pipeline.models))
+        studio = ClipSwapper(
+            self._pipeline, self._run, source, options, ahead=ahead, progress=progress
+        )
+        result = await swap_clip(studio, wanted, like, self._clips, parts)
+        every = dict.fromkeys((*warnings, *result.warnings))
+        return replace(result, warnings=tuple(every))
+
+    async def _animation(self, wanted: SwapRequest, kind: FileKind, trace: Timings) -> SwapResult:
+        """Swap faces in an animated image, frame by frame."""
+        from function.video.animation import swap_animation
+        from function.video.clip_swapper import ClipSwapper
+
+        (source, warnings), like = await asyncio.gather(
+            self._person(wanted.sources, trace), self._reference(wanted.like, trace)
+        )
+        options = _cheaper(fitting(wanted.options, self._pipeline.models))
+        studio = ClipSwapper(
+            self._pipeline,
+            self._run,
+            source,
+            options,
+            ahead=_FRAMES_AHEAD,
+            progress=lambda *_: None,
+        )
+        with trace.span("frames"):
+            image, told = await swap_animation(
+                studio,
+                wanted.target.data,
+                (kind, FileKind.WEBP if wanted.format else kind),
+                wanted.faces,
+                like,
+                quality=wanted.quality,
+                limits=self._clips,
+            )
+        return SwapResult(
+            image=image,
+            media_type=told.media_type,
+            size=told.size,
+            faces=tuple(studio.judged),
+            source=source.face,
+            warnings=tuple(dict.fromkeys((*warnings, *told.warnings))),
+            most_faces=told.most_faces,
+        )
+
+    async def check(self, expected: Golden, result: SwapResult) -> None:
+        """Compare the swap of the golden pair with what it must give; see what models tell apart.
+
+        Raises:
+            WrongResultError: it is not that, or a model does the same to everybody.
+        """
+        await self._run(golden.check, expected, result.image, result.faces)
+        await self._run(degenerate.prove, self._pipeline, expected.target.read_bytes(), result)
+
+    def _portrait(self, upload: Upload, trace: Timings) -> tuple[Source | None, bool]:
+        """Decode one image and find its person; see `Pipeline.portrait`."""
+        return self._pipeline.portrait(self._decoded(upload, trace), trace)
+
+    def _look(
+        self, upload: Upload, trace: Timings, *, identify: bool, quick: bool
+    ) -> tuple[Picture, list[Face]]:
+        """Decode one image and find its faces."""
+        picture = self._decoded(upload, trace)
+        most = request_context.mine().faces
+        return picture, self._pipeline.find(
+            picture, trace, identify=identify, quick=quick, most=most
+        )
+
+    def _decoded(self, upload: Upload, trace: Timings) -> Picture:
+        with trace.span("decode"):
+            return decode(
+                upload.data,
+                max_pixels=self._max_pixels,
+                name=upload.field,
+                media_type=upload.media_type,
+            )
+
+
+async def _all(first: Awaitable[A], second: Awaitable[B], third: Awaitable[C]) -> tuple[A, B, C]:
+    """Await them together; when several fail, raise the first of them in order (not in time)."""
+    results = await asyncio.gather(first, second, third, return_exceptions=True)
+    for result in results:
+        if isinstance(result, BaseException):
+            raise result
+    return cast("tuple[A, B, C]", results)
+
+
+def _cheaper(options: SwapOptions) -> SwapOptions:
+    """The look with less of what the running turn has to do without."""
+    mine = request_context.mine()
+    return replace(
+        options,
+        enhance=0 if mine.plain else options.enhance,
+        boost=SMALLEST if mine.small else options.boost,
+    )
+
+
+def _encode(picture: Picture, name: str, quality: int | None, trace: Timings) -> bytes:
+    with trace.span("encode"):
+        return encode(picture, name, quality)

@@ -1,0 +1,1 @@
+"""What others see of a replica: logs, metrics, spans and timings."""

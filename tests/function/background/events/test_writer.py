@@ -1,0 +1,34 @@
+"""What is where an output belongs."""
+
+from __future__ import annotations
+
+import pytest
+
+from function.background.events.notice import Notice
+from function.background.events.writer import ExistingOutput, there
+from function.storage.place import Facts
+
+NOTICE = Notice("gs", "uploads", "a#b.jpg", "17")
+
+
+@pytest.mark.parametrize(
+    ("facts", "found"),
+    [
+        (None, ExistingOutput.NOTHING),
+        (Facts(metadata={}), ExistingOutput.FOREIGN),
+        (Facts(metadata={"ember-of": "uploads/other.jpg#17"}), ExistingOutput.FOREIGN),
+        (Facts(metadata={"ember-of": "other/a#b.jpg#17"}), ExistingOutput.FOREIGN),
+        (Facts(metadata={"ember-of": "uploads/a#b.jpg#17"}), ExistingOutput.OURS),
+        (Facts(metadata={"ember-of": "uploads/a#b.jpg#9"}), ExistingOutput.OLDER),
+        (Facts(metadata={"ember-of": "uploads/a#b.jpg#18"}), ExistingOutput.NEWER),
+        (Facts(metadata={"ember-of": "uploads/a#b.jpg#"}), ExistingOutput.OLDER),
+        (Facts(metadata={"ember-of": "uploads/a#b.jpg#v1"}), ExistingOutput.OLDER),
+    ],
+)
+def test_the_mark_tells_whose_it_is(facts, found):
+    assert there(facts, NOTICE, marked=True) is found
+
+
+def test_where_there_are_no_marks_what_is_there_counts_as_the_output():
+    assert there(Facts(), NOTICE, marked=False) is ExistingOutput.OURS
+    assert there(None, NOTICE, marked=False) is ExistingOutput.NOTHING

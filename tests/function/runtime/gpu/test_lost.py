@@ -1,0 +1,90 @@
+"""A GPU whose context is broken is never used again by this process."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from function.runtime.gpu.lost import DeviceHealth, DeviceLostError, GuardedEngine, is_lost
+from function.runtime.shortage import is_shortage
+
+LOST = [
+    "CUDA_ERROR_ILLEGAL_ADDRESS: an illegal memory access was encountered",
+    "CUDA error 700: an illegal memory access was encountered",
+    "CUDA failure 719: unspecified launch failure ; GPU=0",
+    "CUDA failure 46: all CUDA-capable devices are busy or unavailable",
+    "cuStreamSynchronize failed: CUDA_ERROR_LAUNCH_FAILED",
+    "CUBLAS failure 1: CUBLAS_STATUS_NOT_INITIALIZED ; GPU=0",
+    "CUDNN failure 5000: CUDNN_STATUS_EXECUTION_FAILED ; GPU=0",
+    "device-side assert triggered",
+    "CUDA_ERROR_ECC_UNCORRECTABLE: uncorrectable ECC error encountered",
+    "NVML: GPU is lost",
+    "GPU has fallen off the bus",
+]
+FINE = [
+    "CUDA failure 2: out of memory ; GPU=0",
+    "CUDA_ERROR_OUT_OF_MEMORY: out of memory",
+    "Failed to allocate memory for requested buffer of size 700",
+    "CUDNN_STATUS_ALLOC_FAILED",
+    "Got invalid dimensions for input: index 0 Got: 719 Expected: 1",
+    "no plan",
+]
+
+
+@pytest.mark.parametrize("said", LOST)
+def test_what_tells_of_a_broken_context_is_known(said):
+    assert is_lost(RuntimeError(said))
+    assert not is_shortage(RuntimeError(said))
+
+
+@pytest.mark.parametrize("said", FINE)
+def test_what_does_not_is_not_taken_for_it(said):
+    assert not is_lost(RuntimeError(said))
+
+
+class Engine:
+    provider, items = "CUDAExecutionProvider", None
+
+    def __init__(self):
+        self.error, self.runs = None, 0
+
+    def run(self, batch):
+        self.runs += 1
+        if self.error:
+            raise self.error
+        return [batch]
+
+
+BATCH = np.zeros((1, 2), np.float32)
+
+
+def test_once_it_is_lost_no_engine_is_run_again_and_it_is_told_once():
+    fate, told = DeviceHealth(), []
+    fate.on_lost = told.append
+    first, second = Engine(), Engine()
+    one, other = GuardedEngine(first, fate), GuardedEngine(second, fate)
+    assert one.run(BATCH)
+    first.error = RuntimeError(LOST[0])
+    for engine in (one, one, other):
+        with pytest.raises(DeviceLostError, match="CUDA_ERROR_ILLEGAL_ADDRESS"):
+            engine.run(BATCH)
+    assert (first.runs, second.runs) == (2, 0)
+    assert len(told) == 1
+
+
+def test_other_failures_are_only_those_of_their_batch():
+    engine = Engine()
+    guarded = GuardedEngine(engine, DeviceHealth())
+    engine.error = RuntimeError(FINE[0])
+    with pytest.raises(RuntimeError, match="out of memory"):
+        guarded.run(BATCH)
+    engine.error = None
+    assert guarded.run(BATCH)
+
+
+def test_it_is_the_engine_in_all_else():
+    engine = Engine()
+    guarded = GuardedEngine(engine, DeviceHealth())
+    assert (guarded.provider, guarded.items, guarded.width) == (engine.provider, None, 1)
+    engine.width = 3
+    assert guarded.width == 3

@@ -1,0 +1,67 @@
+"""Which source a URI means; connections are shared by all, and opened when the first needs them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Self
+from urllib.parse import urlsplit
+
+from warmup.failures import UnavailableError
+from warmup.objects.local import LocalSource
+
+if TYPE_CHECKING:
+    import aiohttp
+
+    from warmup.models.file import File
+    from warmup.objects.gcs import Cloud
+    from warmup.objects.source import Source
+    from warmup.settings.settings import WarmupSettings
+
+
+class Sources:
+    """Sources for the time of one prefetch: `async with Sources(settings) as sources`."""
+
+    def __init__(self, settings: WarmupSettings) -> None:
+        self._patience_s = settings.fetch_stall_s
+        self._session: aiohttp.ClientSession | None = None
+        self._cloud: Cloud | None = None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._session:
+            await self._session.close()
+        if self._cloud:
+            self._cloud.close()
+
+    def of(self, file: File) -> Source:
+        """The source of a file.
+
+        Raises:
+            UnavailableError: what reads it is not installed.
+        """
+        match urlsplit(file.uri).scheme:
+            case "file":
+                return LocalSource(file.uri)
+            case "gs":
+                return self._gcs(file)
+            case _:
+                from warmup.objects.http import HttpSource
+
+                return HttpSource(file.uri, self._connected())
+
+    def _connected(self) -> aiohttp.ClientSession:
+        from warmup.objects.http import session
+
+        self._session = self._session or session(self._patience_s)
+        return self._session
+
+    def _gcs(self, file: File) -> Source:
+        try:
+            from warmup.objects.gcs import Cloud, GcsSource
+        except ModuleNotFoundError as error:
+            raise UnavailableError(
+                f"{file.name}: {file.source} needs {error.name}: pip install 'ember-function[gcs]'"
+            ) from error
+        self._cloud = self._cloud or Cloud()
+        return GcsSource(file.uri, self._cloud, self._connected(), self._patience_s)

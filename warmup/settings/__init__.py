@@ -1,0 +1,1 @@
+"""Settings from environment variables and TOML tables, declared once."""
