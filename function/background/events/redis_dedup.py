@@ -16,7 +16,7 @@ from function.background.events.dedup import (
 )
 from function.redis import Decisions
 
-_SCRIPT = Path(__file__).parent / "ledger.lua"
+_SCRIPT = Path(__file__).parent / "dedup.lua"
 _PREFIX = "ember:{events}:"
 _UPLOAD, _EVENT, _ACCEPTED = f"{_PREFIX}upload:", f"{_PREFIX}event:", f"{_PREFIX}accepted"
 _CONNECTIONS, _FOR_LEASES = 16, 4

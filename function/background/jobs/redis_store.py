@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from function.background.jobs.job import Call, JobItem, JobSpec
     from function.request_context import Lane
 
-_SCRIPT, _ROOM = (Path(__file__).parent / name for name in ("book.lua", "shelf.lua"))
+_SCRIPT, _ROOM = (Path(__file__).parent / name for name in ("store.lua", "files.lua"))
 _PREFIX = "ember:{jobs}:"
 _CONNECTIONS, _FOR_LEASES = 16, 4
 _HARMLESS = {"get", "changed", "of", "renew", "mark", "finish", "over", "forget", "ahead", "counts"}

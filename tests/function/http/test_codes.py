@@ -210,7 +210,11 @@ HEADERS = {
 
 def test_codes_that_need_more_than_a_server_are_produced_elsewhere():
     folder = Path(__file__).parents[1]
-    paths = [path for name in ("events", "jobs") for path in (folder / name).glob("test_*.py")]
+    paths = [
+        path
+        for name in ("events", "jobs")
+        for path in (folder / "background" / name).glob("test_*.py")
+    ]
     paths.append(folder / "http" / "test_pricing.py")
     tested = "".join(path.read_text() for path in paths)
     for code in ELSEWHERE:

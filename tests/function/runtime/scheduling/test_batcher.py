@@ -23,10 +23,10 @@ from function.runtime.engine import Ports
 from function.runtime.sanity import WrongResultError
 from function.runtime.scheduling.batcher import Batcher
 from function.runtime.scheduling.buckets import Buckets
-from function.runtime.scheduling.headroom import Memory
 from function.runtime.scheduling.observer import Unobserved
 from function.runtime.scheduling.permits import Abandoned, ComputePermits
 from tests.graphs import dense, joined, rows
+from warmup.plans.nvml import GpuMemory
 
 WIDTH = 16
 POISON, BREAK = -1.0, -2.0  # in a row: its result is no number; the whole batch fails
@@ -402,7 +402,7 @@ class TestMemory:
         state = {"now": 100.0, "free": 1}
         engine = Sabotaged(model)
         batcher = make(engine, gate, clock=lambda: state["now"])
-        batcher._memory = lambda: Memory(state["free"], 100)
+        batcher._memory = lambda: GpuMemory(state["free"], 100)
         engine.memory = 1
         with pytest.raises(Problem):
             call(batcher, numbered(1, 8))  # eight, then four, and then it is given up

@@ -7,15 +7,16 @@ import sys
 import pytest
 
 from function.runtime.scheduling import headroom
-from function.runtime.scheduling.headroom import Comeback, Memory, reader
+from function.runtime.scheduling.headroom import Comeback, reader
 from tests.warmup.plans.nvml import Card
+from warmup.plans.nvml import GpuMemory
 
 GB = 10**9
 
 
 def short(now=0.0, free=1 * GB):
     comeback = Comeback()
-    comeback.fell(now, Memory(free, 20 * GB))
+    comeback.fell(now, GpuMemory(free, 20 * GB))
     return comeback
 
 
@@ -24,12 +25,12 @@ def test_where_memory_was_never_short_nobody_looks():
 
 
 def test_a_larger_batch_comes_back_with_clearly_more_memory():
-    assert short().allows(60.0, Memory(2 * GB, 20 * GB))
+    assert short().allows(60.0, GpuMemory(2 * GB, 20 * GB))
 
 
 @pytest.mark.parametrize(
     ("now", "found"),
-    [(59.0, Memory(9 * GB, 20 * GB)), (60.0, Memory(1_900_000_000, 20 * GB)), (60.0, None)],
+    [(59.0, GpuMemory(9 * GB, 20 * GB)), (60.0, GpuMemory(1_900_000_000, 20 * GB)), (60.0, None)],
     ids=["too early", "hardly more", "nobody knows"],
 )
 def test_it_does_not_otherwise(now, found):
@@ -38,7 +39,7 @@ def test_it_does_not_otherwise(now, found):
 
 def test_one_size_a_minute():
     comeback = short()
-    much = Memory(9 * GB, 20 * GB)
+    much = GpuMemory(9 * GB, 20 * GB)
     assert comeback.allows(60.0, much)
     assert not comeback.asks(61.0)
     assert comeback.allows(120.0, much)
@@ -56,9 +57,9 @@ def test_on_the_cpu_it_is_the_containers(monkeypatch):
     assert read() is None
     monkeypatch.setattr(headroom.memory, "limit", lambda: 8 * GB)
     monkeypatch.setattr(headroom.memory, "held", lambda: 3 * GB)
-    assert read() == Memory(5 * GB, 8 * GB)
+    assert read() == GpuMemory(5 * GB, 8 * GB)
     monkeypatch.setattr(headroom.memory, "held", lambda: 9 * GB)
-    assert read() == Memory(0, 8 * GB)
+    assert read() == GpuMemory(0, 8 * GB)
 
 
 def test_without_nvidias_library_nobody_knows(cards, monkeypatch):
@@ -69,7 +70,7 @@ def test_without_nvidias_library_nobody_knows(cards, monkeypatch):
 
 def test_on_a_gpu_it_is_that_of_the_first(cards):
     cards(Card(0, free=3), Card(1))
-    assert reader("TensorRT")() == Memory(3 * GB, 80 * GB)
+    assert reader("TensorRT")() == GpuMemory(3 * GB, 80 * GB)
 
 
 @pytest.mark.gpu
