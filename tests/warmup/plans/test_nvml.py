@@ -76,9 +76,9 @@ def test_vitals_of_a_slice_lack_what_nvml_tells_of_whole_gpus_only(cards):
 
 
 def test_of_a_gpu_that_is_lost_nothing_is_known(cards):
-    nvml = cards(Card(0))
+    library = cards(Card(0))
     lost = nvml.first()
-    nvml.cards = []
+    library.cards = []
     assert all(map(math.isnan, lost.vitals()))
 
 
@@ -119,8 +119,8 @@ def test_without_the_package_what_to_install_is_said(cards, monkeypatch):
 
 
 @pytest.mark.gpu
-def test_a_real_gpu_tells_the_same_kind_of_things(nvml):
-    found = nvml.vitals()
+def test_a_real_gpu_tells_the_same_kind_of_things(gpu):
+    found = gpu.vitals()
     assert 0 < found.used <= found.total
-    assert nvml.name
+    assert gpu.name
     assert 0 < found.celsius < 120
