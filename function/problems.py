@@ -2,11 +2,13 @@
 
 Raise `Problem("code", "what happened here")` anywhere; the HTTP layer turns it into
 `application/problem+json`, the CLI into one line and an exit code. Anything else that is raised is
-a bug and is answered as `internal` without its text.
+a bug and is answered as `internal` without its text. What is caught somewhere has a class of its
+own, so that nobody compares codes.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -200,3 +202,32 @@ class Problem(Exception):
     def hint(self) -> str:
         """What the caller can do about it: this time, or else about any of its kind."""
         return str(self.extra.get("hint", self.kind.hint))
+
+
+class NoFaceError(Problem):
+    """`no_face`: a photo shows nobody."""
+
+    def __init__(self, detail: str, **extra: Any) -> None:
+        super().__init__("no_face", detail, **extra)
+
+
+class ObjectNotFoundError(Problem):
+    """`object_not_found`: there is nothing at a URI."""
+
+    def __init__(self, detail: str = "There is nothing at the URI.") -> None:
+        super().__init__("object_not_found", detail)
+
+
+class UnavailableError(Problem):
+    """Something that can be tried again, such as `overloaded` or `storage_unavailable`.
+
+    Args:
+        code: one that is answered with 503.
+        detail: what happened this time.
+        again_s: after how many seconds a further try makes sense; `Retry-After` has it rounded up.
+        extra: further members of the problem object.
+    """
+
+    def __init__(self, code: str, detail: str, again_s: float, **extra: Any) -> None:
+        headers = {"Retry-After": str(max(1, math.ceil(again_s)))}
+        super().__init__(code, detail, headers=headers, **extra)

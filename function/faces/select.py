@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from function.faces.face import embedding_of
-from function.problems import Problem
+from function.problems import NoFaceError, Problem
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -91,7 +91,7 @@ def choose(
             `missing_field` (`like` without a reference).
     """
     if not faces:
-        raise Problem("no_face", "No face was found in the image.")
+        raise NoFaceError("No face was found in the image.")
     if selection.way is Way.LARGEST:
         return [largest(faces)]
     if selection.way is Way.INDEX:

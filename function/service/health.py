@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from function.problems import Problem
+from function.problems import UnavailableError
 from warmup.phase import Phase
 
 if TYPE_CHECKING:
@@ -77,9 +77,9 @@ def check_open(replica: Replica) -> None:
         Problem: `not_ready`.
     """
     if not replica.serves:
-        raise Problem(
+        raise UnavailableError(
             "not_ready",
             f"The replica is {replica.phase}.",
-            headers={"Retry-After": "1"},
+            again_s=1,
             phase=str(replica.phase),
         )

@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
-from function.problems import Problem
+from function.problems import NoFaceError, UnavailableError
 from function.request_context import SHARES, Lane, RequestContext, current
 from function.requests import SwapRequest, Upload
 from function.runtime.gpu.lost import DeviceLostError
@@ -175,8 +175,8 @@ class Service:
         wanted = SwapRequest((Upload(source, "source"),), Upload(target, "target"))
         try:
             result = await self.swap(wanted, Timings())
-        except Problem as problem:
-            if not expected or problem.code != "no_face":
+        except NoFaceError as problem:
+            if not expected:
                 raise
             from function.runtime.sanity import WrongResultError
 
@@ -315,8 +315,8 @@ class Service:
                 self._last_work = time.monotonic()
                 self._places.release(context)
         except DeviceLostError as error:
-            raise Problem(
-                "not_ready", "The replica has lost its GPU.", headers={"Retry-After": "1"}
+            raise UnavailableError(
+                "not_ready", "The replica has lost its GPU.", again_s=1
             ) from error
         except asyncio.CancelledError:
             context.gone = True  # what waits in a batch leaves it
@@ -334,8 +334,8 @@ class Service:
                 await self.engines.need(roles)
             except Exception as error:
                 self.on_load_error(error)
-                raise Problem(
-                    "not_ready", "A model cannot be loaded.", headers={"Retry-After": "1"}
+                raise UnavailableError(
+                    "not_ready", "A model cannot be loaded.", again_s=1
                 ) from error
 
     async def _ready_work(self) -> Work:

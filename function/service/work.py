@@ -21,7 +21,7 @@ from function.images.decode import decode
 from function.images.encode import encode
 from function.images.formats import FORMATS, default_format, flattens
 from function.images.kinds import FileKind
-from function.problems import Problem
+from function.problems import NoFaceError
 from function.quality_warning import QualityWarning
 from function.requests import FoundFaces, SwapResult
 from function.service import degenerate, golden
@@ -99,7 +99,7 @@ class Work:
             self._reference(wanted.like, trace),
         )
         if not faces:
-            raise Problem("no_face", "No face was found in the target photo.", image="target")
+            raise NoFaceError("No face was found in the target photo.", image="target")
         chosen = choose(faces, wanted.faces, reference, pipeline.models.identity.metric)
         canvas, own = await self._run(pipeline.swap, target, chosen, source, trace, options)
         result = replace(target, pixels=canvas)
@@ -132,8 +132,7 @@ class Work:
         for number, upload in enumerate(uploads):
             portrait, more = await self._run(self._portrait, upload, trace)
             if portrait is None:
-                raise Problem(
-                    "no_face",
+                raise NoFaceError(
                     f"No face was found in source photo {number}.",
                     image="source",
                     index=number,
@@ -148,7 +147,7 @@ class Work:
             return None
         portrait, _ = await self._run(self._portrait, upload, trace)
         if portrait is None:
-            raise Problem("no_face", "No face was found in the reference photo.", image="like")
+            raise NoFaceError("No face was found in the reference photo.", image="like")
         return portrait.embedding
 
     async def clip(

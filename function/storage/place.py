@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
-from function.problems import Problem
+from function.problems import ObjectNotFoundError, Problem
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -110,7 +110,7 @@ def too_large(limit: int, value: int | None = None) -> Problem:
 
 def not_found(detail: str = "There is nothing at the URI.") -> Problem:
     """The problem of an object that is not there."""
-    return Problem("object_not_found", detail)
+    return ObjectNotFoundError(detail)
 
 
 @contextmanager

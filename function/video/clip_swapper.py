@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from function import request_context
 from function.faces.face import embedding_of
 from function.faces.select import Selection, Way, choose
-from function.problems import Problem
+from function.problems import NoFaceError, Problem
 from function.telemetry.timings import Timings
 from function.video.ordered_pipeline import line
 from function.video.track import Targets, Tracker
@@ -197,4 +197,4 @@ class ClipSwapper:
         """There was nobody to swap in all of the clip."""
         if selection.way is Way.LIKE:
             return Problem("no_match", "Nobody in the target looks like the reference.")
-        return Problem("no_face", "No face was found in the target.", image="target")
+        return NoFaceError("No face was found in the target.", image="target")

@@ -24,7 +24,7 @@ from function.background.jobs.job import Call, JobItem, JobState, outcome
 from function.background.jobs.store import JobStoreError
 from function.faces.options import SwapOptions
 from function.faces.select import Selection, Way
-from function.problems import Problem
+from function.problems import ObjectNotFoundError, Problem
 from function.request_context import RequestContext, current
 from function.requests import SwapRequest, Upload
 from function.storage.place import ChangedError
@@ -267,7 +267,7 @@ class JobRunner:
     async def _photo(self, name: str, field: str) -> Upload:
         try:
             if (kept := await self.shelf.get(name)) is None:
-                raise Problem("object_not_found", f"`{field}` is not kept any more.")
+                raise ObjectNotFoundError(f"`{field}` is not kept any more.")
             return Upload(await kept.whole(), field)
         except JobFilesError as error:
             log.warning("a photo cannot be read", extra={"reason": str(error)})

@@ -151,7 +151,7 @@ def test_one_face_of_an_animation(frames, folder, swap_bytes):
 def looks(data, kind=FileKind.GIF, limits=None):
     """Each frame of an animation as it is read."""
     film, found = Animation(data, kind, limits or ClipLimits()), []
-    while (frame := film.options()) is not None:
+    while (frame := film.look()) is not None:
         found.append(frame.picture)
     return found
 
