@@ -79,7 +79,7 @@ class JobRequests:
         sent = await fields.sent(request, table, self.limits)
         digest = await aside(sent.size, sent.digest)
         visitor = visit.visitor
-        if known := await answered(self.works.book.get(key_of(visitor.subject, name))):
+        if known := await answered(self.works.store.get(key_of(visitor.subject, name))):
             return _same(OpenedJob(known, new=False), digest)
         targets = len(sent.photos["target"])
         outputs = self._outputs(sent.values, targets)
@@ -113,11 +113,11 @@ class JobRequests:
 
     async def _written(self, spec: JobSpec, form: Form) -> OpenedJob:
         """Put the photos on the shelf, and then the job into the book."""
-        keep_s = self.works.terms.keep_s
+        keep_s = self.works.settings.keep_s
         photos = [*form.photos["source"], *form.photos["target"], *form.photos.get("like", ())]
         try:
             for name, photo in zip(spec.inputs, photos, strict=True):
-                await answered(self.works.shelf.put(name, photo.data, 2 * keep_s, spec.holder))
+                await answered(self.works.files.put(name, photo.data, 2 * keep_s, spec.holder))
             opened = await self._opened(spec)
         except _UnsureError:  # if it is in the book, it needs its photos
             raise unavailable() from None
@@ -163,9 +163,9 @@ class JobRequests:
             Problem: it was not, as the book cannot be asked.
             _UnsureError: nobody knows.
         """
-        book = self.works.book
+        book = self.works.store
         try:
-            return await book.open(spec, self.limit, self.works.terms.keep_s)
+            return await book.open(spec, self.limit, self.works.settings.keep_s)
         except JobStoreError:
             for _ in range(_LOOKS):
                 await asyncio.sleep(_PAUSE_S)
@@ -183,7 +183,7 @@ class JobRequests:
         if spec.receipt and spec.subject is not None:
             self.limits.door.parts.quota.refund(spec.subject, spec.receipt)
         with contextlib.suppress(JobFilesError):  # it forgets them by itself
-            await self.works.shelf.drop(spec.inputs)
+            await self.works.files.drop(spec.inputs)
 
     def _outputs(self, values: Mapping[str, Any], targets: int) -> tuple[str, ...]:
         """Where results are written to; nothing where they are kept here."""

@@ -68,7 +68,7 @@ class Jobs:
         self, ordering: JobRequests, replica: Replica, stream_s: float, seats: StreamLimits
     ) -> None:
         self.ordering, self.replica, self.stream_s, self.seats = ordering, replica, stream_s, seats
-        self.changes = Changes(ordering.works.book, self._event, self._leaving)
+        self.changes = Changes(ordering.works.store, self._event, self._leaving)
 
     async def put(self, request: Request) -> Response:
         """Make a job, or say how far the one of that name is, if it is the same."""
@@ -110,7 +110,7 @@ class Jobs:
                     "Jobs are listed for callers who say who they are, and nobody does here.",
                     hint="Ask for a job by its id.",
                 )
-            book = self.ordering.works.book
+            book = self.ordering.works.store
             jobs = await answered(book.of(owner_of(subject), start, count + 1))
         following = start + count if len(jobs) > count else None
         told = [report.of_job(job) for job in jobs[:count]]
@@ -134,7 +134,7 @@ class Jobs:
             found = job.items[at].result if at < len(job.items) else None
             kept = None
             if found and "uri" not in found:
-                kept = await answered(self.ordering.works.shelf.get(job.spec.result(at)))
+                kept = await answered(self.ordering.works.files.get(job.spec.result(at)))
             if kept is None or found is None:
                 raise Problem(
                     "not_found",
@@ -222,7 +222,7 @@ class Jobs:
             Problem: `not_found`, `jobs_unavailable`.
         """
         key = key_of(visit.visitor.subject, request.match_info["id"])
-        if job := await answered(self.ordering.works.book.get(key)):
+        if job := await answered(self.ordering.works.store.get(key)):
             return job
         raise _unknown()
 
@@ -247,7 +247,7 @@ class Jobs:
         ahead, eta_s = None, None
         if job.state.open:
             try:
-                ahead = await self.ordering.works.book.ahead(job.spec.key)
+                ahead = await self.ordering.works.store.ahead(job.spec.key)
             except JobStoreError:
                 ahead = None
             load = self.ordering.limits.door.parts.queue.load

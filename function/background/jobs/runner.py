@@ -76,13 +76,13 @@ class JobRunner:
     """Does jobs.
 
     Args:
-        book: has the jobs.
-        shelf: has their photos.
+        store: has the jobs.
+        files: has their photos.
         storage: where results go that have a place of their own, and callbacks.
         swap: makes a swap, when its turn has come.
         refund: gives back tokens of a subject.
         lanes: says of which lanes jobs may be begun with now.
-        terms: how it works.
+        settings: how it works.
 
     Attributes:
         listeners: are told of each job that has ended here.
@@ -91,18 +91,18 @@ class JobRunner:
 
     def __init__(
         self,
-        book: JobStore,
-        shelf: JobFiles,
+        store: JobStore,
+        files: JobFiles,
         *,
         storage: Storage,
         swap: Swap,
         refund: Callable[[str, Receipt], None],
         lanes: Callable[[], Sequence[Lane]],
-        terms: RunnerSettings,
+        settings: RunnerSettings,
     ) -> None:
-        self.book, self.shelf, self.terms = book, shelf, terms
+        self.store, self.files, self.settings = store, files, settings
         self._storage, self._swap, self._refund, self._lanes = storage, swap, refund, lanes
-        self._places = asyncio.Semaphore(terms.places)
+        self._places = asyncio.Semaphore(settings.places)
         self._running = Running[None]()
         self._calls = Running[None]()
         self._more = asyncio.Event()
@@ -120,13 +120,13 @@ class JobRunner:
         while True:
             self._more.clear()
             try:
-                while len(self._running) < self.terms.places and await self._take():
+                while len(self._running) < self.settings.places and await self._take():
                     pass
                 while len(self._calls) < _CALLS and await self._call():
                     pass
                 if time.monotonic() >= count_at:
                     count_at = time.monotonic() + _COUNT_S
-                    counts = await self.book.counts()
+                    counts = await self.store.counts()
                     for watcher in self.watchers:
                         watcher(counts)
                 if time.monotonic() >= sweep_at:
@@ -144,8 +144,8 @@ class JobRunner:
         """Let what is being done end; what takes longer is given up, for others to take."""
         await self._running.close(patience_s)
         await self._calls.close(0.0)
-        await self.book.close()
-        await self.shelf.close()
+        await self.store.close()
+        await self.files.close()
 
     async def end(self, key: str) -> Job | None:
         """Cancel a job, or delete the results of one that is done; None where there is none.
@@ -153,7 +153,7 @@ class JobRunner:
         Raises:
             BookError, ShelfError: it may have been done or not; to be asked again.
         """
-        if (ended := await self.book.end(key, self.terms.keep_s)) is None:
+        if (ended := await self.store.end(key, self.settings.keep_s)) is None:
             return None
         job = ended.job
         if ended.before.open:
@@ -161,12 +161,12 @@ class JobRunner:
                 self._running[key].cancel()
             self._give_back(job.spec, job.unbegun())
             self._tell(job)
-        await self.shelf.drop(job.kept)
+        await self.files.drop(job.kept)
         return job
 
     async def _take(self) -> bool:
         """Begin with a job; whether there was one."""
-        taken = await self.book.take(self._lanes(), self.terms.lease_s)
+        taken = await self.store.take(self._lanes(), self.settings.lease_s)
         if taken is None:
             return False
         self._running.begin(taken.job.spec.key, self._work(taken))
@@ -191,8 +191,8 @@ class JobRunner:
             log.info("taking a job up again", extra={"tries": taken.job.tries})
         keeping = asyncio.create_task(
             lease.keep(
-                lambda: self.book.renew(spec.key, token, self.terms.lease_s),
-                min(self.terms.lease_s / lease.PARTS, _RENEW_S),
+                lambda: self.store.renew(spec.key, token, self.settings.lease_s),
+                min(self.settings.lease_s / lease.PARTS, _RENEW_S),
                 JobStoreError,
             )
         )
@@ -207,7 +207,7 @@ class JobRunner:
                 return
         except asyncio.CancelledError:  # the process ends, or the job was cancelled
             await tasks.end(doing)
-            await asyncio.shield(self._told(lambda: self.book.release(spec.key, token, None)))
+            await asyncio.shield(self._told(lambda: self.store.release(spec.key, token, None)))
             await asyncio.shield(self._clear(spec))
             raise
         finally:
@@ -217,9 +217,9 @@ class JobRunner:
     async def _clear(self, spec: JobSpec) -> None:
         """Delete what was put on the shelf after somebody else had ended the job."""
         with contextlib.suppress(JobStoreError, JobFilesError):
-            job = await self.book.get(spec.key)
+            job = await self.store.get(spec.key)
             if job is None or job.state in {JobState.CANCELLED, JobState.DELETED}:
-                await self.shelf.drop(job.kept if job else [*spec.inputs, *spec.results])
+                await self.files.drop(job.kept if job else [*spec.inputs, *spec.results])
 
     async def _do(self, taken: TakenJob) -> bool:
         """Do what is left of a job, and write down what became of it; whether it was still ours."""
@@ -237,21 +237,21 @@ class JobRunner:
             problem, hopeless = failure, failure.kind.status < 500
         if any(item.state.open for item in items) and not hopeless and tries < _TRIES:
             again_s = 2.0**tries * self._rng.uniform(0.5, 1.0)
-            return await self._told(lambda: self.book.release(spec.key, token, again_s, items))
+            return await self._told(lambda: self.store.release(spec.key, token, again_s, items))
         unbegun = replace(taken.job, items=tuple(items)).unbegun()
         for at, item in enumerate(items):
             if item.state.open:
                 told = item.problem or report.of_problem(problem)
                 items[at] = replace(item, state=JobState.FAILED, problem=told)
         state = outcome(tuple(items))
-        keep_s = self.terms.keep_s
-        if not await self._told(lambda: self.book.finish(spec.key, token, state, items, keep_s)):
+        keep_s = self.settings.keep_s
+        if not await self._told(lambda: self.store.finish(spec.key, token, state, items, keep_s)):
             return False
         self._give_back(spec, unbegun)
         self._tell(replace(taken.job, state=state))
         with contextlib.suppress(JobFilesError):  # what stays is dropped when the job is over
             parts = replace(taken.job, items=tuple(items)).leftovers
-            await self.shelf.drop([*spec.inputs, *parts])
+            await self.files.drop([*spec.inputs, *parts])
         self.wake()
         return True
 
@@ -266,7 +266,7 @@ class JobRunner:
 
     async def _photo(self, name: str, field: str) -> Upload:
         try:
-            if (kept := await self.shelf.get(name)) is None:
+            if (kept := await self.files.get(name)) is None:
                 raise ObjectNotFoundError(f"`{field}` is not kept any more.")
             return Upload(await kept.whole(), field)
         except JobFilesError as error:
@@ -281,11 +281,11 @@ class JobRunner:
         context = RequestContext(spec.lane, paid=spec.prices[at] if spec.prices else None)
         before = taken.job.items[at]
         watching = JobClipProgress(
-            self.shelf,
+            self.files,
             spec,
             at,
             item=before,
-            keep_s=self.terms.keep_s + _SWEEP_S,
+            keep_s=self.settings.keep_s + _SWEEP_S,
             mark=lambda item: self._mark(taken, at, item),
         )
         async with self._places:
@@ -323,8 +323,8 @@ class JobRunner:
             await self._write(spec.outputs[at], result, f"{spec.key}/{at}")
             return told | {"uri": spec.outputs[at].partition("?")[0]}
         try:
-            keep_s = self.terms.keep_s + _SWEEP_S
-            await self.shelf.put(spec.result(at), result.image, keep_s, spec.holder)
+            keep_s = self.settings.keep_s + _SWEEP_S
+            await self.files.put(spec.result(at), result.image, keep_s, spec.holder)
         except JobFilesError as error:
             log.warning("a result cannot be kept", extra={"reason": str(error)})
             raise _unreachable() from error
@@ -355,11 +355,11 @@ class JobRunner:
 
     async def _mark(self, taken: TakenJob, at: int, item: JobItem) -> bool:
         key, token = taken.job.spec.key, taken.token
-        return await self._told(lambda: self.book.mark(key, token, at, item))
+        return await self._told(lambda: self.store.mark(key, token, at, item))
 
     async def _told(self, tell: Callable[[], Awaitable[bool]]) -> bool:
         """Tell the book, and while it is silent tell it again, as long as the lease lasts."""
-        until = time.monotonic() + self.terms.lease_s
+        until = time.monotonic() + self.settings.lease_s
         while True:
             try:
                 return await tell()
@@ -380,7 +380,7 @@ class JobRunner:
 
     async def _call(self) -> bool:
         """Begin to send a callback; whether one was due."""
-        if (job := await self.book.call(self.terms.lease_s)) is None:
+        if (job := await self.store.call(self.settings.lease_s)) is None:
             return False
         self._calls.begin(job.spec.key, self._send(job))
         return True
@@ -404,25 +404,25 @@ class JobRunner:
         call = Call.DELIVERED if sent.done else Call.FAILED if pause_s is None else Call.PENDING
         log.info("callback", extra={"outcome": str(call), "tries": job.calls, "reason": sent.note})
         with contextlib.suppress(JobStoreError):  # then it is sent once more
-            await self.book.called(spec.key, call, sent.note, pause_s or 0.0)
+            await self.store.called(spec.key, call, sent.note, pause_s or 0.0)
 
     async def _embed(self, job: Job, told: dict[str, Any]) -> None:
         """Put the results into what is told, as far as they are there."""
         for at, item in enumerate(job.items):
             with contextlib.suppress(JobFilesError):
-                if item.result and (kept := await self.shelf.get(job.spec.result(at))):
+                if item.result and (kept := await self.files.get(job.spec.result(at))):
                     told["items"][at]["image"] = report.of_image(item.result, await kept.whole())
 
     async def _sweep(self) -> None:
         """Strike out the jobs whose time is over; one whose photos stay is tried again."""
-        for job in await self.book.over():
+        for job in await self.store.over():
             key = job.spec.key
             try:
                 if job.state.open:
                     await self.end(key)
                 else:
-                    await self.shelf.drop(job.kept)
-                    await self.book.forget(key)
+                    await self.files.drop(job.kept)
+                    await self.store.forget(key)
             except JobFilesError as error:
                 log.warning("photos of a job cannot be deleted", extra={"reason": str(error)})
 

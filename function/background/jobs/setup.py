@@ -58,7 +58,7 @@ def works(
         swap=swap,
         refund=refund,
         lanes=lanes,
-        terms=terms,
+        settings=terms,
     )
 
 

@@ -148,7 +148,7 @@ def test_what_there_is_no_room_for_is_refused_and_costs_nothing(holding, bearer)
         answer = put(server, "first", **mine)
         assert answer.problem("overloaded", 503)["setting"] == "EMBER_JOB_BYTES"
         eventually(lambda: tokens(server, bearer["free3"]) == 10)
-        assert server.app[WORKS].shelf.held == 0
+        assert server.app[WORKS].files.held == 0
 
 
 def test_a_job_has_no_deadline_of_the_request_that_made_it(held, bearer):

@@ -117,7 +117,7 @@ class TestCallbacks:
             put(live, name, SOURCE, TARGET, ("callback", receiver.url), HOOK)
             eventually(lambda: receiver.calls)
             headers, body = receiver.calls[0]
-            book = live.app[WORKS].book
+            book = live.app[WORKS].store
             at = live.run(book.get(key_of(None, name))).spec.at
             assert len(at) == 32
             told = "\n".join(headers.values()) + body.decode()
@@ -214,7 +214,7 @@ class TestTheWorks:
             swap=swap,
             refund=lambda *each: self.refunds.append(each),
             lanes=lambda: list(Lane),
-            terms=RunnerSettings(lease_s, 3600, 2),
+            settings=RunnerSettings(lease_s, 3600, 2),
         )
 
     async def job(self, works, **changes):
@@ -222,8 +222,8 @@ class TestTheWorks:
         spec = JobSpec("a", "ann", "d", "at", Lane.BULK, 1.0, prices=prices, receipt=receipt)
         spec = replace(spec, **changes)
         for name in spec.inputs:
-            await works.shelf.put(name, b"photo", 60)
-        await works.book.open(spec, 10, 60)
+            await works.files.put(name, b"photo", 60)
+        await works.store.open(spec, 10, 60)
         works.wake()
         return spec
 
@@ -241,7 +241,7 @@ class TestTheWorks:
 
     async def ended(self, works, spec):
         for _ in range(600):
-            job = await works.book.get(spec.key)
+            job = await works.store.get(spec.key)
             if not job.state.open:
                 return job
             await asyncio.sleep(0.02)
@@ -260,7 +260,7 @@ class TestTheWorks:
         assert [each.field for each in order.sources] == ["source", "source"]
         assert (order.target.data, order.like.data) == (b"photo", b"photo")
         assert (order.format, order.quality, order.faces.named) == ("webp", 7, 1)
-        assert (order.look.enhance, order.look.weight) == (3, 0.6)
+        assert (order.options.enhance, order.options.weight) == (3, 0.6)
 
     async def test_what_was_done_is_not_done_again(self, works):
         self.failures = [Problem("storage_unavailable", "not now")]
@@ -275,7 +275,7 @@ class TestTheWorks:
         works = self.made(book=InMemoryJobStore(lambda: clock[0]))
         spec = await self.job(works)
         for _ in range(5):
-            assert await works.book.take(list(Lane), 1)
+            assert await works.store.take(list(Lane), 1)
             clock[0] += 2000
         task = asyncio.create_task(works.run())
         job = await self.ended(works, spec)
@@ -293,16 +293,16 @@ class TestTheWorks:
         task = asyncio.create_task(works.run())
         await self.ended(works, spec)
         await asyncio.sleep(0.05)
-        assert works.shelf.held == len(RESULT.image)
+        assert works.files.held == len(RESULT.image)
         task.cancel()
         clock[0] += 3600 * 1000 + 1
         task = asyncio.create_task(works.run())
         for _ in range(100):
-            if await works.book.get(spec.key) is None:
+            if await works.store.get(spec.key) is None:
                 break
             await asyncio.sleep(0.02)
-        assert await works.book.get(spec.key) is None
-        assert works.shelf.held == 0
+        assert await works.store.get(spec.key) is None
+        assert works.files.held == 0
         task.cancel()
         await works.close(1)
 
@@ -331,18 +331,18 @@ class TestTheWorks:
         works = self.made(book=InMemoryJobStore(lambda: clock[0]), shelf=Sticky(FileBudget(10**6)))
         works._lanes = list
         first, second = await self.job(works), await self.job(works, id="b", at="other")
-        works.shelf.stuck = set(first.inputs)
+        works.files.stuck = set(first.inputs)
         clock[0] += 61_000
-        for job in (await works.end(second.key), await works.book.end(first.key, 1)):
+        for job in (await works.end(second.key), await works.store.end(first.key, 1)):
             assert job
         clock[0] += 3600 * 1000 + 1
         await works._sweep()
-        assert await works.book.get(second.key) is None
-        assert await works.book.get(first.key) is not None
+        assert await works.store.get(second.key) is None
+        assert await works.store.get(first.key) is not None
         assert "cannot be deleted" in caplog.text
-        works.shelf.stuck = set()
+        works.files.stuck = set()
         await works._sweep()
-        assert await works.book.get(first.key) is None
+        assert await works.store.get(first.key) is None
         await works.close(1)
 
     async def test_a_job_that_is_over_before_it_has_begun_is_cancelled_and_paid_back(self):
@@ -355,7 +355,7 @@ class TestTheWorks:
         task = asyncio.create_task(works.run())
         assert (await self.ended(works, spec)).state is JobState.CANCELLED
         assert self.refunds == [("ann", Receipt(2, 1, 0, 0))]
-        assert works.shelf.held == 0
+        assert works.files.held == 0
         task.cancel()
         await works.close(1)
 

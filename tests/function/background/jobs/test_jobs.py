@@ -177,7 +177,7 @@ class TestCancelling:
         go.set()
         put(server, done)
         finished(server, done)
-        shelf = server.app[WORKS].shelf
+        shelf = server.app[WORKS].files
         eventually(
             lambda: shelf.held == server.get(f"/v1/jobs/{done}").json["items"][0]["result"]["bytes"]
         )

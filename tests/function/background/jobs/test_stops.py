@@ -50,11 +50,11 @@ async def test_no_cancel_gets_lost_wherever_in_a_job_it_comes(lasting_redis, cap
             swap=swap,
             refund=lambda *_: None,
             lanes=lambda: list(Lane),
-            terms=RunnerSettings(30, 3600, 2),
+            settings=RunnerSettings(30, 3600, 2),
         )
         spec = replace(SPEC, id=str(number), at=f"at-{number}")
         for name in spec.inputs:
-            await works.shelf.put(name, b"photo", 60)
+            await works.files.put(name, b"photo", 60)
         task = asyncio.create_task(works.run())
         await book.open(spec, 10**6, 60)
         works.wake()

@@ -103,7 +103,7 @@ def test_however_many_listen_the_book_is_asked_once(holding, monkeypatch):
             put(server, name)
         eventually(lambda: "running" in [state(server, name) for name in names])
         clients = [opened(stack, server, names[number % 3]) for number in range(120)]
-        asked, book = [], server.app[WORKS].book
+        asked, book = [], server.app[WORKS].store
         for what in ("get", "ahead", "changed"):
             monkeypatch.setattr(book, what, counting(asked, what, getattr(book, what)))
         eventually(lambda: asked.count("changed") > 20)
