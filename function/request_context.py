@@ -1,4 +1,4 @@
-"""Whose turn it is: the lane, the deadline and the whereabouts of one request.
+"""What is known about the request that the running code works for: its lane, deadline and limits.
 
 It travels with the work as a context variable, into the threads as well, so that a batcher deep
 below knows whom an item is for while the code between knows nothing of it.
@@ -7,7 +7,6 @@ below knows whom an item is for while the code between knows nothing of it.
 from __future__ import annotations
 
 import math
-import time
 from contextvars import ContextVar
 from dataclasses import dataclass
 from enum import StrEnum
@@ -33,42 +32,38 @@ SHARES = {Lane.STANDARD: 20, Lane.BULK: 5}
 
 @dataclass(slots=True)
 class RequestContext:
-    """What is known about who waits for a piece of work.
+    """One request, or one target of a job, as far as those who work for it need to know.
 
     Attributes:
         lane: how urgent it is.
         deadline: when the result is of no use any more, in seconds of `time.monotonic`.
-        gone: whether nobody waits for it any more.
-        quick: whether the photo may be looked at less closely.
-        plain: whether faces are not enhanced.
-        small: whether faces are made no larger than the model makes them.
+        abandoned: whether nobody waits for the result any more.
+        started_at: when it got its slot, in seconds of `time.monotonic`; infinite before that.
+        quick_search: whether the photo may be searched less closely.
+        skip_enhancer: whether faces are not enhanced.
+        smallest_boost: whether faces are made no larger than the model makes them.
         paid: the tokens that were taken for it; None where none are counted.
-        faces: how many faces a photo may show; None for any number.
-        begun: whether it has had a place, so that work may have been done for it.
-        placed: when it got that, in seconds of `time.monotonic`.
+        max_faces: how many faces a photo may show; None for any number.
     """
 
     lane: Lane = Lane.STANDARD
     deadline: float = math.inf
-    gone: bool = False
-    begun: bool = False
-    placed: float = math.inf
-    quick: bool = False
-    plain: bool = False
-    small: bool = False
+    abandoned: bool = False
+    started_at: float = math.inf
+    quick_search: bool = False
+    skip_enhancer: bool = False
+    smallest_boost: bool = False
     paid: int | None = None
-    faces: int | None = None
+    max_faces: int | None = None
 
     @property
-    def void(self) -> bool:
-        """Whether work for it that has not begun should never begin."""
-        return self.gone or time.monotonic() >= self.deadline
+    def started(self) -> bool:
+        """Whether it has had a slot, so that work may have been done for it."""
+        return self.started_at < math.inf
 
 
-def mine() -> RequestContext:
-    """The running turn, or one of which nothing is known."""
-    return current.get(None) or RequestContext()
+INTERNAL = RequestContext(Lane.INTERACTIVE)
+"""Work for no request, e.g. a warm-up: never abandoned and without a deadline. Never changed."""
 
-
-current: ContextVar[RequestContext] = ContextVar("turn")
-"""The turn that the running code works for; unset where it works for nobody, e.g. a warm-up."""
+current: ContextVar[RequestContext] = ContextVar("request", default=INTERNAL)
+"""The request that the running code works for."""

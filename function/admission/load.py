@@ -157,7 +157,7 @@ class LoadEstimator:
     def _ages(self) -> list[float]:
         """For how long each request has had its place that has one."""
         now = self._clock()
-        return [now - each.context.placed for each in self._followed if each.context.begun]
+        return [now - each.context.started_at for each in self._followed if each.context.started]
 
     @property
     def open(self) -> bool:
@@ -199,7 +199,7 @@ class LoadEstimator:
         """How many requests of a lane wait that a new one with that deadline overtakes."""
         key = min(deadline, self._clock() + _PATIENCE_S)
         return sum(
-            each.key > key and each.context.lane is lane and not each.context.begun
+            each.key > key and each.context.lane is lane and not each.context.started
             for each in self._followed
         )
 
@@ -222,7 +222,7 @@ class LoadEstimator:
         load, now = LaneLoad(self._in_flight, self._places(), hold_s), self._clock()
         for lane in Lane:
             waiting = [each for each in self._followed if each.context.lane is lane]
-            waiting = sorted((each for each in waiting if not each.context.begun), key=_key)
+            waiting = sorted((each for each in waiting if not each.context.started), key=_key)
             first = self._in_flight[lane] - len(waiting)
             for place, each in enumerate(waiting, first):
                 found = replace(load, in_flight={**self._in_flight, lane: place})

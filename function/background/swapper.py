@@ -46,7 +46,7 @@ class BackgroundSwapper:
         """See `Swap`."""
         context = current.get()
         trace, began, lane = Timings(), time.perf_counter(), context.lane
-        context.faces = self.parts.policy.prices.covers(context.paid or 0)
+        context.max_faces = self.parts.policy.prices.covers(context.paid or 0)
         video = kinds.video(wanted.target.data[: kinds.HEAD])
         self.parts.queue.enter(lane)
         try:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from function import request_context
 from function.faces import pose
 from function.faces.face import Box, Face, embedding_of
 from function.faces.options import DEFAULT, SwapOptions
@@ -20,6 +19,7 @@ from function.faces.select import largest
 from function.faces.swappers.protocol import Source
 from function.problems import Problem
 from function.quality_warning import QualityWarning
+from function.request_context import current
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -175,7 +175,7 @@ class Pipeline:
         Raises:
             Problem: `too_many_faces`.
         """
-        check_count(len(faces), request_context.mine().faces)
+        check_count(len(faces), current.get().max_faces)
         with trace.span("swap"):
             canvas = target.pixels.copy()
             warnings = self.swapper.swap_all(canvas, faces, source, options, gray=target.gray)

@@ -195,7 +195,7 @@ class AdmittedRequest:
         error: BaseException | None,
         where: TracebackType | None,
     ) -> None:
-        self.context.gone = True
+        self.context.abandoned = True
         current.reset(self._before)
         try:
             await self._clock.__aexit__(kind, error, where)
@@ -291,9 +291,9 @@ class AdmittedRequest:
                 "The lane `bulk` is closed while others have to wait.", CALM_S, lane=str(Lane.BULK)
             )
         taken = tuple(rung for rung in rungs if rung in saves)
-        self.context.quick = Degradation.QUICK_SEARCH in taken
-        self.context.plain = Degradation.NO_ENHANCER in taken
-        self.context.small = Degradation.SMALLER_BOOST in taken
+        self.context.quick_search = Degradation.QUICK_SEARCH in taken
+        self.context.skip_enhancer = Degradation.NO_ENHANCER in taken
+        self.context.smallest_boost = Degradation.SMALLER_BOOST in taken
         self.exchange.degraded = taken
 
     def tell(self, standing: Standing) -> None:
@@ -333,7 +333,7 @@ class _Work:
         visit.check()
         visit.climb(self._saves)
         self._receipt = await visit.pay(self._tokens)
-        visit.context.faces = visit.prices.covers(self._tokens)
+        visit.context.max_faces = visit.prices.covers(self._tokens)
         if self._receipt:
             try:
                 visit.check()  # others may have come meanwhile
@@ -355,7 +355,7 @@ class _Work:
             waited_ms = self._visit.exchange.trace.of("queue", "load")
             parts.queue.learn(time.perf_counter() - self._began - waited_ms / 1e3)
             parts.queue.renew()
-        elif not self._visit.context.begun:
+        elif not self._visit.context.started:
             self._refund()
 
     def _refund(self) -> None:

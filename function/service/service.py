@@ -308,7 +308,7 @@ class Service:
             finally:
                 self._waiting -= 1
             self.observer.waited("place", context.lane, waited)
-            context.begun, context.placed = True, time.monotonic()
+            context.started_at = time.monotonic()
             try:
                 yield work
             finally:
@@ -319,7 +319,7 @@ class Service:
                 "not_ready", "The replica has lost its GPU.", again_s=1
             ) from error
         except asyncio.CancelledError:
-            context.gone = True  # what waits in a batch leaves it
+            context.abandoned = True  # what waits in a batch leaves it
             raise
         finally:
             self._gate.shares.leave(context.lane)

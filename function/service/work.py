@@ -10,7 +10,6 @@ import asyncio
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar, cast
 
-from function import request_context
 from function.faces.models import fitting
 from function.faces.options import SMALLEST
 from function.faces.person import Person
@@ -23,6 +22,7 @@ from function.images.formats import FORMATS, default_format, flattens
 from function.images.kinds import FileKind
 from function.problems import NoFaceError
 from function.quality_warning import QualityWarning
+from function.request_context import current
 from function.requests import FoundFaces, SwapResult
 from function.service import degenerate, golden
 
@@ -81,7 +81,7 @@ class Work:
     async def faces(self, upload: Upload, trace: Timings) -> FoundFaces:
         """See `Service.faces`."""
         picture, faces = await self._run(
-            self._look, upload, trace, identify=False, quick=request_context.mine().quick
+            self._look, upload, trace, identify=False, quick=current.get().quick_search
         )
         return FoundFaces(picture.size, tuple(faces), picture.warnings)
 
@@ -93,7 +93,7 @@ class Work:
         options = _cheaper(fitting(wanted.options, pipeline.models))
         (target, faces), (source, warnings), reference = await _all(
             self._run(
-                self._look, wanted.target, trace, identify=True, quick=request_context.mine().quick
+                self._look, wanted.target, trace, identify=True, quick=current.get().quick_search
             ),
             self._person(wanted.sources, trace),
             self._reference(wanted.like, trace),
@@ -228,7 +228,7 @@ class Work:
     ) -> tuple[Picture, list[Face]]:
         """Decode one image and find its faces."""
         picture = self._decoded(upload, trace)
-        most = request_context.mine().faces
+        most = current.get().max_faces
         return picture, self._pipeline.find(
             picture, trace, identify=identify, quick=quick, most=most
         )
@@ -254,11 +254,11 @@ async def _all(first: Awaitable[A], second: Awaitable[B], third: Awaitable[C]) -
 
 def _cheaper(options: SwapOptions) -> SwapOptions:
     """The look with less of what the running turn has to do without."""
-    mine = request_context.mine()
+    request = current.get()
     return replace(
         options,
-        enhance=0 if mine.plain else options.enhance,
-        boost=SMALLEST if mine.small else options.boost,
+        enhance=0 if request.skip_enhancer else options.enhance,
+        boost=SMALLEST if request.smallest_boost else options.boost,
     )
 
 

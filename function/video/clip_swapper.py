@@ -6,10 +6,10 @@ import asyncio
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
-from function import request_context
 from function.faces.face import embedding_of
 from function.faces.select import Selection, Way, choose
 from function.problems import NoFaceError, Problem
+from function.request_context import current
 from function.telemetry.timings import Timings
 from function.video.ordered_pipeline import line
 from function.video.track import Targets, Tracker
@@ -135,7 +135,7 @@ class ClipSwapper:
 
     def tracker(self, cast: Targets, rate: float) -> Tracker:
         """Follows the faces of the clip."""
-        return Tracker(self._pipeline, cast, rate, quick=request_context.mine().quick)
+        return Tracker(self._pipeline, cast, rate, quick=current.get().quick_search)
 
     async def shoot(
         self,

@@ -59,7 +59,7 @@ def run() -> list[tuple[float, float, int]]:
         now = now if len(queue) else max(now, coming[0].at)
         while coming and coming[0].at <= now:
             each = coming.pop(0)
-            context = RequestContext(each.lane, gone=each.gone <= now)
+            context = RequestContext(each.lane, abandoned=each.gone <= now)
             queue.put(Ticket(each, context, each.items), now)
         queue.purge(now)
         if not (head := queue.head()):

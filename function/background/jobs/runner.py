@@ -302,7 +302,7 @@ class JobRunner:
                 told = report.of_problem(problem)
                 item = replace(watching.item, state=JobState.FAILED, problem=told)
                 if problem.kind.status >= 500:
-                    began = context.begun or before.state is JobState.RUNNING
+                    began = context.started or before.state is JobState.RUNNING
                     item = replace(item, state=JobState.RUNNING if began else JobState.QUEUED)
             except Exception:
                 log.exception("a target of a job failed")

@@ -19,7 +19,7 @@ from weakref import WeakMethod
 import numpy as np
 
 from function.problems import Problem
-from function.request_context import Lane
+from function.request_context import Lane, current
 from function.runtime import shortage
 from function.runtime.engine import PROVIDERS
 from function.runtime.sanity import WrongResultError, finite
@@ -27,7 +27,7 @@ from function.runtime.scheduling import headroom
 from function.runtime.scheduling.buckets import Buckets
 from function.runtime.scheduling.cost import Cost
 from function.runtime.scheduling.headroom import Comeback
-from function.runtime.scheduling.permits import abandoned, whose
+from function.runtime.scheduling.permits import abandoned
 from function.runtime.scheduling.queue import Queue, Ticket, TicketRows
 
 if TYPE_CHECKING:
@@ -144,7 +144,9 @@ class Batcher:
         """
         self._gate.give_way()
         member = _Member(inputs, self._lock)
-        ticket = Ticket(member, whose(), len(inputs[0]), tuple(each.shape[1:] for each in inputs))
+        ticket = Ticket(
+            member, current.get(), len(inputs[0]), tuple(each.shape[1:] for each in inputs)
+        )
         if self._runs is None:
             self._alone(ticket)
         elif self._on_cpu:
@@ -159,7 +161,7 @@ class Batcher:
         start = 0
         self._gate.shares.give(ticket.context.lane, ticket.rows)
         while not ticket.item.settled:
-            if ticket.void(self._clock()):
+            if ticket.expired(self._clock()):
                 with self._lock:
                     self._drop([ticket])
                 return
@@ -306,9 +308,9 @@ class Batcher:
         if self._comeback.asks(now) and self._comeback.allows(now, self._memory()):
             self._limit = self._buckets.above(self.cap)
 
-    def _drop(self, void: list[Ticket[_Member]]) -> None:
+    def _drop(self, expired: list[Ticket[_Member]]) -> None:
         """Turn members away that nobody waits for."""
-        for ticket in void:
+        for ticket in expired:
             self._gate.observer.dropped(self._stage)
             _settle(ticket.item, abandoned())
 

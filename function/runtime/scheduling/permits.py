@@ -12,18 +12,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from function import request_context
 from function.problems import Problem
+from function.request_context import current
 from function.runtime.scheduling.lane_shares import LaneShares
 from function.runtime.scheduling.observer import Observer, Unobserved
-from function.runtime.scheduling.queue import NOBODY, Queue, Ticket
+from function.runtime.scheduling.queue import Queue, Ticket
 from function.runtime.scheduling.watchdog import ThreadWatchdog
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from weakref import WeakMethod
-
-    from function.request_context import RequestContext
 
 
 class Abandoned(Problem):
@@ -37,11 +35,6 @@ def abandoned() -> Abandoned:
         "There was no time left when the work could have begun.",
         headers={"Retry-After": "1"},
     )
-
-
-def whose() -> RequestContext:
-    """For whom the calling thread works."""
-    return request_context.current.get(NOBODY)
 
 
 class _Waiter:
@@ -109,7 +102,7 @@ class ComputePermits:
     def post(self, job: ComputeTask) -> None:
         """Have a job done, for whom the caller works, as soon as there is a permit for it."""
         with self._lock:
-            self._queue.put(Ticket(job, whose()), self._clock())
+            self._queue.put(Ticket(job, current.get()), self._clock())
             if self._free:
                 self._pass_on()
 
@@ -165,7 +158,7 @@ class ComputePermits:
             Problem: nobody waits for the work of this thread any more.
         """
         first = self._queue.most_urgent()  # a glance without the lock; a late one does no harm
-        mine = whose().lane
+        mine = current.get().lane
         if first and first.before(mine) and not self.shares.owed(mine):
             with self.lent():
                 pass
@@ -200,10 +193,10 @@ class ComputePermits:
 
     def _take(self, *, paid: bool = False) -> None:
         """Wait for a permit; what was lent comes back without being paid for again."""
-        mine, waiter = whose(), _Waiter()
+        mine, waiter = current.get(), _Waiter()
         with self._lock:
             now = self._clock()
-            if mine.gone or now >= mine.deadline:
+            if mine.abandoned or now >= mine.deadline:
                 raise abandoned()
             if self._free and not len(self._queue):
                 self._free -= 1
@@ -252,8 +245,8 @@ class ComputePermits:
     def _next(self) -> _Waiter | ComputeTask | None:
         """Who has a permit next, which is then not free any more; needs the lock."""
         now = self._clock()
-        for void in self._queue.purge(now):
-            void.item.drop()
+        for ticket in self._queue.purge(now):
+            ticket.item.drop()
         parts = self._queue.take(1)
         if not parts:
             return None

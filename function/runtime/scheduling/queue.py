@@ -19,9 +19,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-NOBODY = RequestContext(Lane.INTERACTIVE)
-"""The turn of work for nobody, e.g. a warm-up: it is waited for, and never gone."""
-
 _PATIENCE_S = 60.0  # the deadline, as far as the order goes, of who has a later one or none
 
 
@@ -54,9 +51,9 @@ class Ticket(Generic[T]):
         self.left = rows
         self.since = 0.0
 
-    def void(self, now: float) -> bool:
+    def expired(self, now: float) -> bool:
         """Whether nobody waits for it any more, or it is too late."""
-        return self.context.gone or now >= self.context.deadline
+        return self.context.abandoned or now >= self.context.deadline
 
 
 class TicketRows(NamedTuple, Generic[T]):
@@ -113,8 +110,8 @@ class Queue(Generic[T]):
             self._remove(ticket, ticket.left)
 
     def purge(self, now: float) -> list[Ticket[T]]:
-        """Forget every ticket that is void, and tell which."""
-        return self._forget([ticket for ticket in self._waiting if ticket.void(now)])
+        """Forget every ticket that has expired, and tell which."""
+        return self._forget([ticket for ticket in self._waiting if ticket.expired(now)])
 
     def clear(self) -> list[Ticket[T]]:
         """Forget every ticket, and tell which there were."""

@@ -85,7 +85,7 @@ class World:
                 self.leave(entry)
                 continue
             self.held += 1
-            context.begun, context.placed = True, self.now
+            context.started_at = self.now
             hold_s = self.hold_s()
             self.at(self.now + hold_s, self.done, entry, hold_s)
 

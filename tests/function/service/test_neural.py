@@ -188,7 +188,7 @@ async def test_a_turn_without_enhancer_and_boost_does_without(opened):
         detect="centerface", identity="arcface", swap="inswapper_128", enhance="gpen_256"
     )
     trace = Timings()
-    token = current.set(RequestContext(plain=True, small=True))
+    token = current.set(RequestContext(skip_enhancer=True, smallest_boost=True))
     try:
         less = await swap(service, SwapOptions(boost=512, enhance=100), trace)
     finally:

@@ -418,7 +418,7 @@ class TestAbandoned:
     @pytest.mark.parametrize("runs", [1, None])
     def test_what_nobody_waits_for_is_never_run(self, engine, gate, runs):
         batcher = make(engine, gate, runs=runs)
-        its = RequestContext(Lane.STANDARD, gone=True)
+        its = RequestContext(Lane.STANDARD, abandoned=True)
         token = request_context.current.set(its)
         try:
             with pytest.raises(Problem):
@@ -431,7 +431,7 @@ class TestAbandoned:
     def test_who_goes_while_waiting_leaves_the_batch(self, pool, batcher, engine, gate):
         its = [RequestContext(Lane.STANDARD) for _ in range(6)]
         futures = held_up(pool, batcher, engine, *({"its": each} for each in its))
-        its[1].gone = its[4].gone = True
+        its[1].abandoned = its[4].abandoned = True
         engine.go.set()
         for number, future in enumerate(futures):
             if number in (2, 5):
@@ -647,7 +647,7 @@ class TestOnACpu:
             stays = self.queued(pool, gate, call, batcher, numbered(2))
             other = self.queued(pool, gate, contextvars.Context().run, step)
         wait_until(lambda: batcher._called and gate.wanted)
-        its.gone = True
+        its.abandoned = True
         end.set()
         wait([other, stays], PATIENCE_S)
         with pytest.raises(Problem):
@@ -701,7 +701,7 @@ def test_whatever_happens_to_others_each_has_its_own_outcome(model, calls, runs,
             batch[-1, 1] = BREAK
         elif fate == "poison":
             batch[0, 1] = POISON
-        its = RequestContext(lane, 0.0 if fate == "late" else math.inf, gone=fate == "gone")
+        its = RequestContext(lane, 0.0 if fate == "late" else math.inf, abandoned=fate == "gone")
         try:
             found = call(batcher, batch, its=its)[0]
         except (Problem, ValueError, WrongResultError) as error:

@@ -141,9 +141,9 @@ def test_nobody_gives_way_to_who_is_not_more_urgent(pool, gate, other):
 
 
 @pytest.mark.parametrize(
-    "its", [RequestContext(gone=True), RequestContext(deadline=0.0)], ids=["gone", "late"]
+    "its", [RequestContext(abandoned=True), RequestContext(deadline=0.0)], ids=["gone", "late"]
 )
-def test_work_that_is_void_does_not_begin(gate, its):
+def test_work_that_is_abandoned_or_late_does_not_begin(gate, its):
     with pytest.raises(Problem):
         working(its, gate.held().__enter__)
     assert gate._free == 1
@@ -154,7 +154,7 @@ def test_who_goes_while_waiting_never_begins(pool, gate):
     with gate.held():
         future = queued(pool, gate, order, "gone", its)
         other = queued(pool, gate, order, "other", RequestContext())
-        its.gone = True
+        its.abandoned = True
     with pytest.raises(Problem):
         future.result(PATIENCE_S)
     other.result(PATIENCE_S)
@@ -167,7 +167,7 @@ def test_who_goes_while_the_permit_is_lent_ends_there(pool, gate):
     def job():
         with gate.held():
             with gate.lent():
-                its.gone = True
+                its.abandoned = True
             pytest.fail("it went on")
 
     with pytest.raises(Problem):
@@ -223,7 +223,7 @@ def test_permits_never_leak(jobs, permits):
             with gate.held():
                 gate.give_way()
                 if fate == "gone":
-                    its.gone = True
+                    its.abandoned = True
                 if fate in ("lends", "gone"):
                     with gate.lent():
                         time.sleep(0.0002)

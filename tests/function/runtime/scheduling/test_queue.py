@@ -89,7 +89,7 @@ def test_rows_of_another_kind_wait_for_a_batch_of_their_own():
     ]
 
 
-def test_the_void_are_told_and_gone():
+def test_purge_removes_and_returns_tickets_that_have_expired():
     queue = filled(
         ticket("gone", gone=True), ticket("late", deadline=4), ticket("good", deadline=9)
     )
