@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from warmup.settings import variables
-from warmup.settings.settings import WarmupSettings
-from warmup.settings.variables import (
+from warmup.settings.readers import (
     amount,
     choice,
     extensions,
@@ -27,13 +26,14 @@ from warmup.settings.variables import (
     secure_url,
     switch,
     text,
-    variable,
     web_url,
     webhook_secret,
     whole,
     words,
 )
-from warmup.settings.variables import redis_url as redis_address
+from warmup.settings.readers import redis_url as redis_address
+from warmup.settings.settings import WarmupSettings
+from warmup.settings.variables import variable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -503,8 +503,7 @@ def load(environ: Mapping[str, str], *, alone: bool = True) -> Settings:
     Raises:
         SettingsError: with everything that is wrong, not only the first.
     """
-    values = variables.read(Settings, environ, alone=alone)
-    settings = Settings(**{value.variable.field: value.value for value in values})
+    settings = variables.load(Settings, environ, alone=alone)
     if settings.require_gpu and (problem := _without_gpu(settings)):
         raise variables.SettingsError([problem])
     return settings

@@ -48,7 +48,7 @@ def prefetch(embedded: Path | None, *, every: float | None) -> None:
     78 the settings or the manifest. With --every only the last ends it, and a signal, with 0.
     """
     settings = load(os.environ)
-    models = manifest.narrowed(_models(None, settings, embedded), settings.variant)
+    models = manifest.narrowed(_models(None, settings, embedded), settings.models.variant)
     repeated(lambda report, stop: bring(models, settings, report, stop), every)
 
 
@@ -62,7 +62,7 @@ def bring(
     from warmup.models.prefetch import prefetch as bring_all
 
     began = time.perf_counter()
-    with bring_all(models, settings, report=report, stop=stop) as ready:
+    with bring_all(models, settings.stores, report=report, stop=stop) as ready:
         took = time.perf_counter() - began
         count = len(ready.held)
         click.echo(f"{count} files are here and proven ({took * 1e3:.0f} ms)", err=True)
@@ -118,10 +118,10 @@ def check(embedded: Path | None, file: Path | None) -> None:
 def ls(embedded: Path | None, file: Path | None) -> None:
     """List the files of the manifest, and whatever else is in the store."""
     from warmup.models.prefetch import open_shared, open_store
-    from warmup.plans.stored import Plans
+    from warmup.plans.stored import open_plans
 
     settings = load(os.environ)
-    store, shared = open_store(settings), open_shared(settings)
+    store, shared = open_store(settings.stores), open_shared(settings.stores)
     entries = {entry.sha256: entry for entry in store.entries()}
     for model in _models(file, settings, embedded):
         for one in model.files:
@@ -134,7 +134,7 @@ def ls(embedded: Path | None, file: Path | None) -> None:
             elif not (entry or one.path) and shared and shared.path(one.sha256).exists():
                 state = "shared"
             click.echo(f"{one.sha256[:12]}  {_bytes(one.size):>10}  {state:12}  {one.name}")
-    made = {plan.sha256: plan.key.digest for plan in Plans(store, settings).entries()}
+    made = {plan.sha256: plan.key.digest for plan in open_plans(settings).entries()}
     for entry in entries.values():
         plan = f"plan {made[entry.sha256][:12]}" if entry.sha256 in made else None
         state = "in use" if entry.in_use else "a plan" if plan else "not named"
@@ -149,8 +149,8 @@ def verify(embedded: Path | None, file: Path | None) -> None:
     from warmup.models.prefetch import open_shared, open_store
 
     settings = load(os.environ)
-    store, shared = open_store(settings), open_shared(settings)
-    found = manifest.narrowed(_models(file, settings, embedded), settings.variant)
+    store, shared = open_store(settings.stores), open_shared(settings.stores)
+    found = manifest.narrowed(_models(file, settings, embedded), settings.models.variant)
     files = [one for model in found for one in model.files]
     bad = 0
     for one in files:
@@ -180,12 +180,11 @@ def gc(embedded: Path | None, file: Path | None, *, dry_run: bool) -> None:
 
     The plans of what it names stay.
     """
-    from warmup.models.prefetch import open_store
-    from warmup.plans.stored import Plans
+    from warmup.plans.stored import open_plans
 
     settings = load(os.environ)
-    store = open_store(settings)
-    plans = Plans(store, settings)
+    plans = open_plans(settings)
+    store = plans.store
     named = {one.sha256 for model in _models(file, settings, embedded) for one in model.files}
     for sidecar in list(plans.entries()):
         if sidecar.key.model in named:
@@ -210,7 +209,7 @@ commands = click.Group(
 def _models(
     file: Path | None, settings: WarmupSettings, embedded: Path | None
 ) -> tuple[Model, ...]:
-    path = file or settings.manifest or embedded
+    path = file or settings.models.manifest or embedded
     if path is None:
         raise ManifestError("EMBER_MANIFEST is not set")
     return manifest.read(path)

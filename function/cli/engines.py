@@ -22,12 +22,12 @@ from function.process import assemble
 from function.settings import load
 from warmup.failures import DamagedError, ManifestError, WarmupError
 from warmup.models import manifest
-from warmup.models.prefetch import open_store, prefetch
-from warmup.plans import nvml, plan_key
+from warmup.models.prefetch import prefetch
+from warmup.plans import nvml, plan_key, stored
 from warmup.plans.build import BuildError, check_rtx
 from warmup.plans.building import BuildRequest, build
-from warmup.plans.stored import Plans
 from warmup.plans.tensorrt import FULL, RTX, library
+from warmup.settings import variables
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from warmup.plans.build import Tell
     from warmup.plans.plan_key import PlanKey
     from warmup.plans.precision import Feed
+    from warmup.plans.stored import Plans
     from warmup.plans.tensorrt import Library
 
 _FILE = click.argument("file", required=False, type=click.Path(path_type=Path))
@@ -98,15 +99,15 @@ def build_them(
     settings = load(os.environ)
     tool = _builder(target)
     if tool.name == RTX:
-        check_rtx(target, plan_key.recipe(settings))
+        check_rtx(target, stored.recipe(settings.plans))
     facts = None if target else _gpu()
-    recipe = plan_key.recipe(settings)
-    plans = Plans(open_store(settings), settings)
+    recipe = stored.recipe(settings.plans)
+    plans = stored.open_plans(settings)
     chosen = _chosen(file, settings, roles)
     photos = _photos(calibrate) if calibrate else _samples()
     fed = _inputs(settings, file, photos)
     failed: list[str] = []
-    with prefetch(chosen, settings) as ready:
+    with prefetch(chosen, settings.stores) as ready:
         for model in ready.models:
             key = models.plan_key(model, recipe, tool, facts)
             order = BuildRequest(
@@ -128,7 +129,7 @@ def build_them(
                 failed.append(model.role)
                 click.echo(f"{model.role:12} failed: {error}", err=True)
                 continue
-            where = plans.publish(made.key) if settings.plans else "in the store"
+            where = plans.publish(made.key) if settings.plans.plans else "in the store"
             click.echo(f"{model.role:12} {_line(made)}  {where}")
     if failed:
         raise DamagedError(f"there is no plan for {', '.join(failed)}")
@@ -139,7 +140,7 @@ def build_them(
 def ls(*, as_json: bool) -> None:
     """List the plans of the store."""
     settings = load(os.environ)
-    plans = Plans(open_store(settings), settings)
+    plans = stored.open_plans(settings)
     for each in plans.entries():
         here = "whole" if _whole(plans, each.key) else "no file"
         if as_json:
@@ -159,10 +160,10 @@ def check(*, file: Path | None, roles: tuple[str, ...]) -> None:
     settings = load(os.environ)
     from function.service.plans import needed
 
-    plans = Plans(open_store(settings), settings)
+    plans = stored.open_plans(settings)
     _gpu()
     bad, fed = 0, _inputs(settings, file, _samples())
-    with prefetch(_chosen(file, settings, roles), settings) as ready:
+    with prefetch(_chosen(file, settings, roles), settings.stores) as ready:
         of_role = {model.role: model for model in ready.models}
         for role, keys in needed(ready.models, settings):
             found = next(filter(None, map(plans.find, keys)), None)
@@ -208,7 +209,7 @@ def _gpu() -> nvml.Gpu:
 
 
 def _chosen(file: Path | None, settings: Settings, roles: tuple[str, ...]) -> Sequence[Model]:
-    found = manifest.read(file or settings.manifest or assemble.embedded())
+    found = manifest.read(file or settings.models.manifest or assemble.embedded())
     known = [model.role for model in found]
     if unknown := [role for role in roles if role not in known]:
         raise ManifestError(f"there is no model for {', '.join(unknown)}; there are: {known}")
@@ -228,7 +229,7 @@ def _proof(
         path=model.path,
         shapes=models.shapes(model),
         items=fed.get(model.role, [])[:_MOST_COMPARED],
-        precision=settings.plan_precision,
+        precision=settings.plans.plan_precision,
         ports=models.ports(model),
         golden=model.golden,
     )
@@ -298,7 +299,9 @@ async def _swap_all(
     def opened(model: Model, **options: Any) -> Engine:
         return _Recorded(models.open_engine(model, **options), fed.setdefault(model.role, []))
 
-    changed = replace(settings, manifest=file or settings.manifest, backends=("cpu",), variant=None)
+    changed = variables.replace(
+        settings, manifest=file or settings.models.manifest, backends=("cpu",), variant=None
+    )
     service = assemble.service(changed, open_engine=opened)
     try:
         await service.fetch()

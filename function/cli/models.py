@@ -84,7 +84,7 @@ def import_(
         from warmup.models.prefetch import prefetch
         from warmup.settings.settings import load
 
-        with prefetch(models, load(os.environ)) as ready:
+        with prefetch(models, load(os.environ).stores) as ready:
             click.echo(f"{len(ready.held)} files are here and proven")
 
 
@@ -97,7 +97,7 @@ def check(ctx: click.Context, file: Path | None) -> None:
     from warmup.models import manifest
     from warmup.settings.settings import load
 
-    path = file or load(os.environ).manifest or ctx.obj
+    path = file or load(os.environ).models.manifest or ctx.obj
     fitting(manifest.read(path))
     ctx.invoke(cli.check, file=file)
 
@@ -121,10 +121,10 @@ def image(embedded: Path, *, file: Path | None, out: Path) -> None:
     from warmup.settings.settings import load
 
     settings = load(os.environ)
-    path = file or settings.manifest or embedded
+    path = file or settings.models.manifest or embedded
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise Failure(f"{out} is there already; name an empty folder.", Exit.CANNOT_WRITE)
-    with prefetch(manifest.read(path), settings) as ready:
+    with prefetch(manifest.read(path), settings.stores) as ready:
         made = ociimage.write(path, ready.models, out)
     click.echo(f"{out}: {made.layers} layers, {made.size / 1e6:,.1f} MB")
     click.echo(f"push it: skopeo copy oci:{out} docker://REGISTRY/NAME")

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 def prefetch(*, every: float | None) -> None:
     """Bring both into the store."""
     settings = load(os.environ, alone=False)
-    found = manifest.read(settings.manifest or assemble.embedded())
-    models = manifest.narrowed(found, settings.variant)
+    found = manifest.read(settings.models.manifest or assemble.embedded())
+    models = manifest.narrowed(found, settings.models.variant)
 
     def both(report: Callable[[FetchProgress], None], stop: threading.Event) -> None:
         bring(models, settings, report, stop)

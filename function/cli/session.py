@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from function.process.assemble import service
+from warmup.settings import variables
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -22,7 +22,7 @@ async def opened(settings: Settings) -> AsyncIterator[Service]:
     Raises:
         WarmupError: the models cannot be loaded.
     """
-    ready = service(replace(settings, variant=None))
+    ready = service(variables.replace(settings, variant=None))
     try:
         await ready.load()
         yield ready

@@ -15,10 +15,9 @@ from function.service.engines import EngineConfig
 from function.service.service import Service
 from function.video.limits import ClipLimits
 from warmup.models import golden, manifest
-from warmup.models.prefetch import Ready, open_store, prefetch
+from warmup.models.prefetch import Ready, prefetch
 from warmup.models.store import default_root
-from warmup.plans.plan_key import recipe
-from warmup.plans.stored import Plans
+from warmup.plans.stored import open_plans, recipe
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -45,7 +44,7 @@ def service(
     Raises:
         ManifestError: the manifest cannot be used.
     """
-    path = settings.manifest or embedded()
+    path = settings.models.manifest or embedded()
     return Service(
         manifest.read(path),
         workers=settings.threads or usable_cpus(),
@@ -65,10 +64,10 @@ def service(
             wait_s=settings.wait_vram_s,
             plans=plans.PlanSource(settings) if _plans_come(settings) else None,
             fetch=StoreFetcher(settings).fetch,
-            variant=settings.variant,
+            variant=settings.models.variant,
             window=settings.batch_window_ms / 1e3,
             tune=settings.threads is None,
-            store=settings.store or default_root(),
+            store=settings.stores.store or default_root(),
             open=open_engine,
         ),
         swaps=settings.warmup_requests,
@@ -79,7 +78,7 @@ def service(
 
 def _plans_come(settings: Settings) -> bool:
     """Whether plans that are missing at the start may come later."""
-    return "tensorrt" in settings.backends and bool(settings.plans or settings.build_plans)
+    return "tensorrt" in settings.backends and bool(settings.plans.plans or settings.build_plans)
 
 
 def gpu(settings: Settings) -> GpuOptions:
@@ -90,8 +89,8 @@ def gpu(settings: Settings) -> GpuOptions:
         onnx=Cuda(
             search=settings.cuda_search, limit=settings.cuda_memory, graphs=settings.cuda_graphs
         ),
-        plans=Plans(open_store(settings), settings),
-        recipe=recipe(settings),
+        plans=open_plans(settings),
+        recipe=recipe(settings.plans),
     )
 
 
@@ -106,7 +105,7 @@ class StoreFetcher:
         self, models: Sequence[Model], report: Callable[[FetchProgress], None]
     ) -> Sequence[Model]:
         """See `warmup.models.prefetch.prefetch`."""
-        ready = prefetch(models, self._settings, report=report)
+        ready = prefetch(models, self._settings.stores, report=report)
         plans.fetch(models, self._settings, report)
         if self._ready:
             self._ready.close()

@@ -11,10 +11,8 @@ from typing import TYPE_CHECKING
 
 from function.faces import models
 from warmup.failures import StoppedError, WarmupError
-from warmup.models.prefetch import open_store
-from warmup.plans import plan_key
 from warmup.plans.nvml import visible
-from warmup.plans.stored import Plans
+from warmup.plans.stored import open_plans, recipe
 from warmup.plans.tensorrt import runner
 
 if TYPE_CHECKING:
@@ -63,7 +61,7 @@ class PlanSource:
             self._builder.terminate()
 
     def _here(self, wanted: Sequence[Model]) -> set[str]:
-        plans = Plans(open_store(self._settings), self._settings)
+        plans = open_plans(self._settings)
         here: dict[str, bool] = {}
         for role, keys in needed(wanted, self._settings):
             found = next(filter(None, map(plans.find, keys)), None)
@@ -102,9 +100,9 @@ def fetch(
     Raises:
         StoppedError: `stop` was set.
     """
-    if "tensorrt" not in settings.backends or settings.plans is None:
+    if "tensorrt" not in settings.backends or settings.plans.plans is None:
         return
-    plans = Plans(open_store(settings), settings)
+    plans = open_plans(settings)
     try:
         keys = list(needed(wanted, settings))
     except WarmupError as error:
@@ -130,9 +128,9 @@ def needed(
     Raises:
         WarmupError: there is no GPU, or nothing that runs plans.
     """
-    recipe = plan_key.recipe(settings)
-    library = runner(recipe.flags)
+    made_by = recipe(settings.plans)
+    library = runner(made_by.flags)
     kinds = {gpu.name: gpu for gpu in visible()[: settings.gpus]}
     for gpu in kinds.values():
         for model in wanted:
-            yield model.role, models.plan_keys(model, recipe, library, gpu)
+            yield model.role, models.plan_keys(model, made_by, library, gpu)

@@ -26,7 +26,8 @@ from tests.warmup.objects.gcs import fake_gcs
 from tests.warmup.objects.hostile import hostile
 from warmup.models import manifest
 from warmup.models.prefetch import prefetch
-from warmup.settings.settings import WarmupSettings
+from warmup.settings.settings import StoreSettings
+from warmup.settings.variables import build
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -100,7 +101,7 @@ class Bench:
 
     def hit(self) -> None:
         """When everything is there: the store of the turn before."""
-        models, settings = manifest.read(self.manifest), WarmupSettings(store=self.store)
+        models, settings = manifest.read(self.manifest), build(StoreSettings, store=self.store)
         inside, whole, bare = [], [], []
         for _ in range(HITS):
             inside.append(timed(lambda: prefetch(models, settings).close()))

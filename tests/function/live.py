@@ -8,7 +8,7 @@ import io
 import json
 import threading
 from concurrent.futures import Future
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import uvloop
 from aiohttp import web, web_app
@@ -21,9 +21,10 @@ from function.process import assemble
 from function.service.health import Health
 from function.service.service import sample
 from warmup.replica import Replica
+from warmup.settings.variables import replace as changed
 
 BOUNDARY = "a-boundary"
-DEFAULTS = replace(settings.load({}), threads=2)
+DEFAULTS = changed(settings.load({}), threads=2)
 
 
 class Live:
@@ -37,7 +38,7 @@ class Live:
     """
 
     def __init__(self, *, warm=True, loop_factory=uvloop.new_event_loop, fetch=None, **changes):
-        self.settings = replace(DEFAULTS, **changes)
+        self.settings = changed(DEFAULTS, **changes)
         self._warm, self._fetch = warm, fetch
         self._loop_factory = loop_factory
         self._started: Future[None] = Future()

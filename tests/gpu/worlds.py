@@ -29,12 +29,12 @@ from tests.function.runtime.backends.host import HostMemory, OnnxPlan
 from tests.graphs import convolved
 from warmup.failures import UnavailableError
 from warmup.models import manifest
-from warmup.models.store import Store
 from warmup.plans import nvml
 from warmup.plans.building import BuildRequest, build
 from warmup.plans.plan_key import Recipe, key_for, profiles_for
-from warmup.plans.stored import Plans
+from warmup.plans.stored import open_plans
 from warmup.plans.tensorrt import FULL, RTX, library, runner
+from warmup.settings.variables import replace as changed
 
 ITEM = (3, 128, 128)
 SIZES = (1, 2, 4, 8)
@@ -59,7 +59,7 @@ class World:
                 "EMBER_ALLOW_DEGRADED": "true",
             }
         )
-        self.plans = Plans(Store(self.settings.store), self.settings)
+        self.plans = open_plans(self.settings)
         self.built = {}
 
     backends = "tensorrt,cuda,cpu"
@@ -149,7 +149,7 @@ class Real(World):
     @asynccontextmanager
     async def _service(self, **changes):
         self.tool()
-        settings = replace(self.settings, **changes)
+        settings = changed(self.settings, **changes)
         service = assemble.service(settings)
         # The builder is a process of its own, which reads its settings from the environment.
         service.engines._supply = replace(service.engines._supply, plans=_Here(settings))
@@ -167,7 +167,7 @@ class _Here(PlanSource):
 
     def _build(self, roles):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setenv("EMBER_STORE", str(self._settings.store))
+            patch.setenv("EMBER_STORE", str(self._settings.stores.store))
             super()._build(roles)
 
 

@@ -12,7 +12,8 @@ from tests.warmup.objects.hostile import hostile
 from warmup.models.file import File
 from warmup.models.manifest import Model
 from warmup.models.store import Store
-from warmup.settings.settings import WarmupSettings
+from warmup.settings.settings import StoreSettings
+from warmup.settings.variables import build
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,9 +36,9 @@ def store(tmp_path) -> Store:
 
 
 @pytest.fixture
-def settings(store, small_parts, quick_retries) -> WarmupSettings:
+def settings(store, small_parts, quick_retries) -> StoreSettings:
     """A store of the test's own and little patience."""
-    return WarmupSettings(store=store.root, fetch_stall_s=0.3, fetch_retries=2)
+    return build(StoreSettings, store=store.root, fetch_stall_s=0.3, fetch_retries=2)
 
 
 def content_of(size: int, seed: int = 0) -> bytes:

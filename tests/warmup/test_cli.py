@@ -22,7 +22,7 @@ from tests.warmup.plans.test_plan_key import KEY
 from warmup import failures
 from warmup.models.store import Store
 from warmup.plans.stored import Plans, described
-from warmup.settings.settings import WarmupSettings
+from warmup.settings.settings import StoreSettings
 
 MODELS = Path(str(files("function"))) / "models"
 CONTENT = content_of(300_000)
@@ -294,7 +294,7 @@ class TestListAndClean:
     def test_plans_stay_as_long_as_their_models(self, ember, two, tmp_path):
         path, other = two
         store = Store(tmp_path / "store")
-        plans = Plans(store, WarmupSettings())
+        plans = Plans(store, StoreSettings())
         for model in (other, sha256(CONTENT).hexdigest()):
             content = content_of(50_000, len(model) + ord(model[0]))
             key = replace(KEY, model=model)

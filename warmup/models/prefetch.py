@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from warmup.models.file import File
     from warmup.models.manifest import Model
-    from warmup.settings.settings import WarmupSettings
+    from warmup.settings.settings import StoreSettings
 
 log = logging.getLogger("ember.prefetch")
 
@@ -55,7 +55,7 @@ class Ready:
 
 def prefetch(
     models: Sequence[Model],
-    settings: WarmupSettings,
+    settings: StoreSettings,
     *,
     report: Callable[[FetchProgress], None] = lambda _: None,
     stop: threading.Event | None = None,
@@ -101,7 +101,7 @@ def prefetch(
             from warmup.objects.job import FetchJob, run
 
             keep = frozenset(files)
-            job = FetchJob(store, settings, find, shared, keep, ways, report, held)
+            job = FetchJob(store, settings.fetch, find, shared, keep, ways, report, held)
             run(job, missing, stop)
     except BaseException:
         for one in held.values():
@@ -121,12 +121,12 @@ def prefetch(
     )
 
 
-def open_store(settings: WarmupSettings) -> Store:
+def open_store(settings: StoreSettings) -> Store:
     """The store that the settings name."""
     return Store(settings.store or default_root(), settings.store_quota)
 
 
-def open_shared(settings: WarmupSettings) -> Store | None:
+def open_shared(settings: StoreSettings) -> Store | None:
     """The store that something else fills, if the settings name one that is not our own."""
     root = settings.shared_store
     if root is None or root.resolve() == open_store(settings).root.resolve():
@@ -159,7 +159,7 @@ def _found(store: Store, file: File) -> Held | None:
         return None
 
 
-def _may_fetch(missing: list[File], store: Store, settings: WarmupSettings) -> None:
+def _may_fetch(missing: list[File], store: Store, settings: StoreSettings) -> None:
     """Find out what can be known before anything is fetched."""
     if settings.offline:
         remote = [file for file in missing if urlsplit(file.uri).scheme != "file"]

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from warmup.models.progress import FetchProgress
     from warmup.models.store import Held, Store
     from warmup.objects.source import Source
-    from warmup.settings.settings import WarmupSettings
+    from warmup.settings.settings import FetchSettings
 
 _TICK_S = 0.1
 
@@ -47,7 +47,7 @@ class FetchJob:
     """
 
     store: Store
-    settings: WarmupSettings
+    settings: FetchSettings
     find: Callable[[File], Held | None]
     shared: Store | None
     keep: frozenset[str]
@@ -62,7 +62,7 @@ class FetchJob:
         with lock.exclusive(self.store.lock("store")):
             self.store.make_room(sum(map(self.store.missing, missing)), self.keep, names)
         slots = asyncio.Semaphore(self.settings.fetch_connections)
-        async with Sources(self.settings) as sources:
+        async with Sources(self.settings.fetch_stall_s) as sources:
             work = together(*(self._one(file, sources, slots) for file in missing))
             task = asyncio.ensure_future(work)
             try:

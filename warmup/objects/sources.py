@@ -14,14 +14,17 @@ if TYPE_CHECKING:
     from warmup.models.file import File
     from warmup.objects.gcs import Cloud
     from warmup.objects.source import Source
-    from warmup.settings.settings import WarmupSettings
 
 
 class Sources:
-    """Sources for the time of one prefetch: `async with Sources(settings) as sources`."""
+    """Sources for the time of one prefetch: `async with Sources(10.0) as sources`.
 
-    def __init__(self, settings: WarmupSettings) -> None:
-        self._patience_s = settings.fetch_stall_s
+    Args:
+        patience_s: how long a connection may take to open, and be silent.
+    """
+
+    def __init__(self, patience_s: float) -> None:
+        self._patience_s = patience_s
         self._session: aiohttp.ClientSession | None = None
         self._cloud: Cloud | None = None
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from warmup.objects.partial import Partial, PartialRange
     from warmup.objects.source import Facts, Source
-    from warmup.settings.settings import WarmupSettings
+    from warmup.settings.settings import FetchSettings
 
 T = TypeVar("T")
 
@@ -45,7 +45,7 @@ class Transfer:
 
     source: Source
     partial: Partial
-    settings: WarmupSettings
+    settings: FetchSettings
     slots: asyncio.Semaphore
 
     async def run(self) -> None:

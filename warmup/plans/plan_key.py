@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from warmup.plans.nvml import Gpu
-    from warmup.settings.settings import WarmupSettings
 
 FORMAT = 1
 PRECISIONS = ("fp32", "fp16", "int8")
@@ -65,16 +64,6 @@ class Recipe:
         """The flags of the builder, as a key has them."""
         limit = [] if self.workspace is None else [f"workspace={self.workspace}"]
         return tuple(sorted({*self.flags, f"level={self.level}", *limit}))
-
-
-def recipe(settings: WarmupSettings) -> Recipe:
-    """How the settings want plans made."""
-    return Recipe(
-        precision=settings.plan_precision,
-        flags=settings.plan_flags,
-        level=settings.plan_level,
-        workspace=settings.plan_workspace,
-    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,10 +20,11 @@ from warmup.failures import DamagedError, UnavailableError, WarmupError
 from warmup.models import lock
 from warmup.models.file import File
 from warmup.models.manifest import Model
-from warmup.models.prefetch import prefetch
+from warmup.models.prefetch import open_store, prefetch
 from warmup.models.store import replace_file
 from warmup.objects import shared_cache
 from warmup.plans import plan_key
+from warmup.plans.plan_key import Recipe
 
 if TYPE_CHECKING:
     import threading
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from warmup.models.progress import FetchProgress
     from warmup.models.store import Held, Store
     from warmup.plans.plan_key import PlanKey, Sidecar
-    from warmup.settings.settings import WarmupSettings
+    from warmup.settings.settings import PlanSettings, StoreSettings, WarmupSettings
 
 log = logging.getLogger("ember.plans")
 
@@ -44,11 +45,13 @@ class Plans:
 
     Attributes:
         store: where they are kept.
-        settings: how they are fetched, and (`plans`) from where.
+        settings: how they come into it.
+        place: the bucket or folder in which nodes share plans; None for none.
     """
 
     store: Store
-    settings: WarmupSettings
+    settings: StoreSettings
+    place: str | None = None
 
     def find(self, key: PlanKey) -> tuple[Sidecar, Held] | None:
         """A plan that is here and right; None when there is none."""
@@ -80,11 +83,11 @@ class Plans:
         if found := self.find(key):
             found[1].close()
             return True
-        place, offline = self.settings.plans, self.settings.offline
-        if place is None or (offline and urlsplit(place).scheme == "gs"):
+        remote = urlsplit(self.place or "").scheme == "gs"
+        if self.place is None or (self.settings.offline and remote):
             return False
-        where = f"{place.rstrip('/')}/plans/{key.digest}"
-        text = shared_cache.read(f"{where}/plan.json", self.settings.fetch_stall_s)
+        where = self._shared(self.place, key)
+        text = shared_cache.read(f"{where}/plan.json", self.settings.fetch.fetch_stall_s)
         if text is None:
             return False
         sidecar = plan_key.read(text, f"{where}/plan.json")
@@ -128,16 +131,15 @@ class Plans:
         Raises:
             UnavailableError: no place is named, or it does not take it.
         """
-        place = self.settings.plans
         found = self.find(key)
         if found is None:
             raise UnavailableError(f"the plan {key.digest} is not in the store {self.store.root}")
         sidecar, held = found
         try:
-            if place is None:
+            if self.place is None:
                 raise UnavailableError("EMBER_PLANS names no place to publish plans in")
             assert held.file.path is not None  # noqa: S101 (what is held lies somewhere)
-            where = f"{place.rstrip('/')}/plans/{key.digest}"
+            where = self._shared(self.place, key)
             shared_cache.write(f"{where}/plan", held.file.path)
             shared_cache.write(f"{where}/plan.json", sidecar.text())
         finally:
@@ -160,8 +162,26 @@ class Plans:
             path.parent.mkdir(parents=True, exist_ok=True)
             replace_file(path, sidecar.text())
 
+    def _shared(self, place: str, key: PlanKey) -> str:
+        return f"{place.rstrip('/')}/plans/{key.digest}"
+
     def _sidecar(self, digest: str) -> Path:
         return self.store.root / "plans" / f"{digest}.json"
+
+
+def open_plans(settings: WarmupSettings) -> Plans:
+    """The plans of the store that the settings name, shared where they say."""
+    return Plans(open_store(settings.stores), settings.stores, settings.plans.plans)
+
+
+def recipe(settings: PlanSettings) -> Recipe:
+    """How the settings want plans made."""
+    return Recipe(
+        precision=settings.plan_precision,
+        flags=settings.plan_flags,
+        level=settings.plan_level,
+        workspace=settings.plan_workspace,
+    )
 
 
 def described(

@@ -1,6 +1,6 @@
-"""The settings of the warm-up package: where models come from and where they are kept.
+"""The settings of the warm-up package: which models, where they are kept, how they are fetched.
 
-`function.settings` includes them. How a variable is declared says `variables`.
+`function.settings` includes them. Each part of the package gets its own group of them.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from warmup.plans.plan_key import FLAGS, PRECISIONS
 from warmup.settings import variables
-from warmup.settings.variables import (
+from warmup.settings.readers import (
     amount,
     choice,
     file,
@@ -19,10 +19,10 @@ from warmup.settings.variables import (
     seconds,
     switch,
     text,
-    variable,
     whole,
     words,
 )
+from warmup.settings.variables import group, variable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,8 +30,35 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class WarmupSettings:
-    """The effective settings; the attribute `store` is the variable `EMBER_STORE`."""
+class FetchSettings:
+    """How a file is fetched."""
+
+    fetch_connections: int = variable(
+        8,
+        whole(1, 64),
+        "How many connections fetch models at the same time.",
+    )
+    fetch_floor: int = variable(
+        10_000,
+        amount(1),
+        "The bytes a second that a connection must bring; a slower one is dropped and tried again.",
+        shown_default="10k",
+    )
+    fetch_stall_s: float = variable(
+        10.0,
+        seconds(0.1, 3600),
+        "How long a connection may stay below that.",
+    )
+    fetch_retries: int = variable(
+        6,
+        whole(0, 100),
+        "How often in a row a transfer may fail, without progress, before it is given up.",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSettings:
+    """Which models a replica serves with."""
 
     manifest: Path | None = variable(
         None,
@@ -46,6 +73,12 @@ class WarmupSettings:
         " behind.",
         shown_default="none",
     )
+
+
+@dataclass(frozen=True, slots=True)
+class StoreSettings:
+    """Where models are kept, and how they come there."""
+
     store: Path | None = variable(
         None,
         folder(),
@@ -73,27 +106,13 @@ class WarmupSettings:
         " an error.",
         shown_default="false",
     )
-    fetch_connections: int = variable(
-        8,
-        whole(1, 64),
-        "How many connections fetch models at the same time.",
-    )
-    fetch_floor: int = variable(
-        10_000,
-        amount(1),
-        "The bytes a second that a connection must bring; a slower one is dropped and tried again.",
-        shown_default="10k",
-    )
-    fetch_stall_s: float = variable(
-        10.0,
-        seconds(0.1, 3600),
-        "How long a connection may stay below that.",
-    )
-    fetch_retries: int = variable(
-        6,
-        whole(0, 100),
-        "How often in a row a transfer may fail, without progress, before it is given up.",
-    )
+    fetch: FetchSettings = group(FetchSettings)
+
+
+@dataclass(frozen=True, slots=True)
+class PlanSettings:
+    """Where TensorRT plans are shared, and how they are made."""
+
     plans: str | None = variable(
         None,
         place(),
@@ -127,6 +146,15 @@ class WarmupSettings:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class WarmupSettings:
+    """The effective settings; the variable `EMBER_FETCH_RETRIES` is `fetch_retries` of a group."""
+
+    models: ModelSettings = group(ModelSettings)
+    stores: StoreSettings = group(StoreSettings)
+    plans: PlanSettings = group(PlanSettings)
+
+
 def load(environ: Mapping[str, str]) -> WarmupSettings:
     """Read these settings, and pass over those of other packages.
 
@@ -136,5 +164,4 @@ def load(environ: Mapping[str, str]) -> WarmupSettings:
     Raises:
         SettingsError: with everything that is wrong, not only the first.
     """
-    values = variables.read(WarmupSettings, environ, alone=False)
-    return WarmupSettings(**{value.variable.field: value.value for value in values})
+    return variables.load(WarmupSettings, environ, alone=False)

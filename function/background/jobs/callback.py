@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from function.problems import Problem
 from function.telemetry import trace_context
 from warmup.objects.source import TransientError
-from warmup.settings.variables import webhook_secret
+from warmup.settings.readers import webhook_secret
 
 if TYPE_CHECKING:
     import random

@@ -466,7 +466,8 @@ class TestConfig:
         from dataclasses import dataclass
 
         from function.cli import config
-        from warmup.settings.variables import text, variable
+        from warmup.settings.readers import text
+        from warmup.settings.variables import variable
 
         @dataclass(frozen=True)
         class Declared:

@@ -20,11 +20,11 @@ from function.service import plans
 from function.settings import load
 from tests.warmup.plans.nvml import Card
 from warmup.models import manifest
-from warmup.models.prefetch import open_store
 from warmup.plans import tensorrt
 from warmup.plans.build import BuildJob, compile_plan
 from warmup.plans.plan_key import Recipe
-from warmup.plans.stored import Plans, described
+from warmup.plans.stored import described, open_plans
+from warmup.settings.variables import replace as changed
 
 ADA = Card(0, name="NVIDIA GeForce RTX 4090", sm=(8, 9))
 MODELS = [model for model in manifest.read(assemble.embedded()) if model.role == "landmarks"]
@@ -35,7 +35,7 @@ def settings(tmp_path):
     return load(
         {
             "EMBER_STORE": str(tmp_path / "store"),
-            "EMBER_PLANS": str(tmp_path / "depot"),
+            "EMBER_PLANS": str(tmp_path / "shared"),
             "EMBER_BACKENDS": "tensorrt,cuda",
         }
     )
@@ -47,8 +47,7 @@ def published(rtx, settings, tmp_path):
     (model,) = MODELS
     key = replace(models.plan_key(model, Recipe(), rtx, None), sm="8.9")
     content = compile_plan(BuildJob(model.path, key.profiles, Recipe(), "8.9"), rtx)
-    builder = replace(settings, store=tmp_path / "builder")
-    made = Plans(open_store(builder), builder)
+    made = open_plans(changed(settings, store=tmp_path / "builder"))
     made.keep(described(key, content, built_by=rtx.version, seconds=1), content)
     made.publish(key)
     return key
@@ -65,7 +64,7 @@ def only_rtx(monkeypatch):
 
 
 def held(settings, key):
-    found = Plans(open_store(settings), settings).find(key)
+    found = open_plans(settings).find(key)
     if found:
         found[1].close()
     return found is not None
@@ -88,7 +87,7 @@ def test_on_another_gpu_it_is_not(settings, published, cards):
 )
 def test_nor_where_nobody_would_run_it(settings, published, cards, change):
     cards(ADA)
-    plans.fetch(MODELS, replace(settings, **change))
+    plans.fetch(MODELS, changed(settings, **change))
     assert not held(settings, published)
 
 
@@ -101,7 +100,7 @@ def test_without_a_gpu_the_start_goes_on(settings, published, cards, caplog):
 
 def test_a_damaged_plan_costs_speed_and_not_the_start(settings, published, cards, caplog, tmp_path):
     cards(ADA)
-    (tmp_path / "depot" / "plans" / published.digest / "plan").write_bytes(b"damaged")
+    (tmp_path / "shared" / "plans" / published.digest / "plan").write_bytes(b"damaged")
     with caplog.at_level(logging.WARNING):
         plans.fetch(MODELS, settings)
     assert "a plan cannot be fetched" in caplog.text
@@ -139,7 +138,7 @@ def test_what_is_missing_is_built_where_that_is_wanted(settings, cards, builder,
     with caplog.at_level(logging.WARNING):
         assert plans.PlanSource(settings).obtain(MODELS) == set()
         assert started == []
-        assert plans.PlanSource(replace(settings, build_plans=True)).obtain(MODELS) == set()
+        assert plans.PlanSource(changed(settings, build_plans=True)).obtain(MODELS) == set()
     ((_, *words),) = started
     assert words == ["-m", "function", "engines", "build", "--role", "landmarks"]
     assert caplog.records[-1].reason == "Error: the GPU has no room"
@@ -148,7 +147,7 @@ def test_what_is_missing_is_built_where_that_is_wanted(settings, cards, builder,
 def test_a_builder_ends_with_the_replica(settings, cards, builder):
     cards(ADA)
     builder("import time; time.sleep(60)")
-    source = plans.PlanSource(replace(settings, build_plans=True))
+    source = plans.PlanSource(changed(settings, build_plans=True))
     thread = threading.Thread(target=source.obtain, args=(MODELS,))
     thread.start()
     while source._builder is None:

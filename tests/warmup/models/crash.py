@@ -23,7 +23,8 @@ import warmup.objects.job
 import warmup.objects.partial
 from warmup.models import manifest
 from warmup.models.prefetch import prefetch
-from warmup.settings.settings import WarmupSettings
+from warmup.settings.settings import StoreSettings
+from warmup.settings.variables import build
 
 warmup.objects.partial.PART = 64 * 1024
 warmup.objects.partial._SAVE_EVERY_S = 0.01  # these transfers do not last half a second
@@ -34,8 +35,11 @@ class Crash:
 
     def __init__(self, facts):
         self.models = manifest.read(Path(facts["manifest"]))
-        self.settings = WarmupSettings(
-            store=Path(facts["store"]), fetch_stall_s=20, fetch_connections=facts["connections"]
+        self.settings = build(
+            StoreSettings,
+            store=Path(facts["store"]),
+            fetch_stall_s=20,
+            fetch_connections=facts["connections"],
         )
         self.contents = {model.file.sha256: model.file.size for model in self.models}
 

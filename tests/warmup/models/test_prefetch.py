@@ -6,7 +6,6 @@ import json
 import shutil
 import threading
 import time
-from dataclasses import replace
 
 import pytest
 
@@ -14,7 +13,9 @@ from tests.warmup.conftest import content_of, file_of, model_of
 from warmup.failures import DamagedError, StoppedError, StoreError, UnavailableError
 from warmup.models.prefetch import prefetch
 from warmup.models.progress import FetchState
-from warmup.settings.settings import WarmupSettings
+from warmup.settings.settings import StoreSettings
+from warmup.settings.variables import build
+from warmup.settings.variables import replace as changed
 
 CONTENT = content_of(1_000_000)
 KIB = 1024
@@ -202,8 +203,8 @@ class TestBrokenConnections:
         assert path.read_bytes() == CONTENT
 
     def test_slow_but_above_the_floor_is_waited_for(self, site, store):
-        settings = WarmupSettings(
-            store=store.root, fetch_stall_s=0.2, fetch_retries=0, fetch_connections=1
+        settings = build(
+            StoreSettings, store=store.root, fetch_stall_s=0.2, fetch_retries=0, fetch_connections=1
         )
         content = CONTENT[:100_000]
         uri = site.put(content, lambda request: request.answer(content, chunk=5000, pause=0.05))
@@ -474,7 +475,7 @@ class TestProgress:
             request.answer(CONTENT)
 
         file = file_of(CONTENT, site.put(CONTENT, behave))
-        fetch(replace(settings, fetch_stall_s=5), file)
+        fetch(changed(settings, fetch_stall_s=5), file)
         assert max(seen) > 500_000
 
 

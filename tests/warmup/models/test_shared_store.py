@@ -8,7 +8,6 @@ import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 
 import pytest
 
@@ -17,7 +16,8 @@ from tests.warmup.conftest import content_of, file_of, model_of
 from warmup.models import lock
 from warmup.models.prefetch import prefetch
 from warmup.models.store import Store
-from warmup.settings.settings import WarmupSettings
+from warmup.settings.settings import StoreSettings
+from warmup.settings.variables import replace as changed
 
 CONTENT = content_of(1_000_000)
 
@@ -33,7 +33,7 @@ def pod(tmp_path, node, settings):
     """The settings of a pod by its name: with a store of its own beside that of the node."""
 
     def named(name):
-        return replace(settings, store=tmp_path / name, shared_store=node.root)
+        return changed(settings, store=tmp_path / name, shared_store=node.root)
 
     return named
 
@@ -41,7 +41,7 @@ def pod(tmp_path, node, settings):
 @pytest.fixture
 def daemon(node, settings):
     """The settings of the DaemonSet, which has the shared store's variable as well, for nothing."""
-    return replace(settings, store=node.root, shared_store=node.root.parent / "not there")
+    return changed(settings, store=node.root, shared_store=node.root.parent / "not there")
 
 
 def paths(settings, file, **options):
@@ -129,7 +129,7 @@ def test_a_pod_waits_for_what_the_daemon_is_fetching(site, node, pod, daemon):
     patient = {"fetch_stall_s": 60.0}
     states = []
     with ThreadPoolExecutor(2) as pool:
-        filling = pool.submit(paths, replace(daemon, **patient), file)
+        filling = pool.submit(paths, changed(daemon, **patient), file)
         assert asked.wait(60)
         told = threading.Event()
 
@@ -138,7 +138,7 @@ def test_a_pod_waits_for_what_the_daemon_is_fetching(site, node, pod, daemon):
             if progress.state.name == "WAITING":
                 told.set()
 
-        waiting = pool.submit(paths, replace(pod("one"), **patient), file, report=report)
+        waiting = pool.submit(paths, changed(pod("one"), **patient), file, report=report)
         assert told.wait(60), states
         go_on.set()
         assert waiting.result() == filling.result() == [node.path(file.sha256)]
@@ -174,7 +174,7 @@ def test_a_file_that_lies_in_its_own_place_is_not_looked_for(tmp_path, node, pod
 def test_offline_what_the_node_has_is_enough(site, pod, daemon):
     file = file_of(CONTENT, site.put(CONTENT))
     paths(daemon, file)
-    assert paths(replace(pod("one"), offline=True), file)
+    assert paths(changed(pod("one"), offline=True), file)
 
 
 @pytest.fixture
@@ -217,7 +217,7 @@ class TestProcesses:
                 out, _ = pod.communicate(timeout=120)
                 assert pod.returncode == 0, out
                 assert "1 files are here and proven" in out
-                assert own(WarmupSettings(store=tmp_path / name)) == 0
+                assert own(StoreSettings(store=tmp_path / name)) == 0
             assert site.sent == sent < 2 * len(CONTENT)
             node.path(file.sha256).unlink()
             eventually(node.path(file.sha256).exists, 60)

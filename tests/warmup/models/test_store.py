@@ -16,6 +16,7 @@ from tests.warmup.conftest import content_of, file_of, model_of
 from warmup.failures import DamagedError, StoppedError, StoreError, UnavailableError
 from warmup.models import lock
 from warmup.models.prefetch import prefetch
+from warmup.settings.variables import replace as changed
 
 CONTENTS = [content_of(200_000, seed) for seed in range(4)]
 
@@ -31,7 +32,7 @@ def bring(settings):
 
     def bring(*files, **changes):
         models = [model_of(file) for file in files]
-        prefetch(models, replace(settings, **changes)).close()
+        prefetch(models, changed(settings, **changes)).close()
 
     return bring
 
@@ -227,7 +228,7 @@ class TestQuota:
         assert whole(store) == {files[0].sha256, files[2].sha256, files[3].sha256}
 
     def test_what_is_in_use_never_does(self, settings, files, store):
-        settings = replace(settings, store_quota=self.ROOM)
+        settings = changed(settings, store_quota=self.ROOM)
         with prefetch([model_of(file) for file in files[:3]], settings):
             with pytest.raises(StoreError, match=r"m3: .*EMBER_STORE_QUOTA"):
                 prefetch([model_of(files[3])], settings)
@@ -265,7 +266,7 @@ class TestTwoProcesses:
     def test_they_transfer_once_and_the_second_sees_the_progress(self, site, settings, store):
         content = content_of(500_000, seed=9)
         uri = site.put(content, lambda request: request.answer(content, chunk=8000, pause=0.05))
-        settings = replace(settings, fetch_stall_s=5, fetch_connections=2)
+        settings = changed(settings, fetch_stall_s=5, fetch_connections=2)
         models = [model_of(file_of(content, uri))]
         told, paths = [], []
 
@@ -296,7 +297,7 @@ class TestTwoProcesses:
                 first.set()
             request.answer(content, chunk=8000, pause=0.02)
 
-        settings = replace(settings, fetch_stall_s=5, fetch_connections=1)
+        settings = changed(settings, fetch_stall_s=5, fetch_connections=1)
         models = [model_of(file_of(content, site.put(content, behave)))]
         stop = threading.Event()
 
@@ -337,9 +338,10 @@ class TestReadOnly:
     CODE = """
 from pathlib import Path
 from warmup.models.prefetch import prefetch
-from warmup.settings.settings import WarmupSettings
+from warmup.settings.settings import StoreSettings
 from warmup.models.file import File
 from warmup.models.manifest import Model
+from warmup.settings.variables import replace as changed
 import os
 if os.getuid() == 0:  # after the imports: the interpreter itself may be root's alone
     os.setgid(65534)
@@ -347,7 +349,7 @@ if os.getuid() == 0:  # after the imports: the interpreter itself may be root's 
 files = {files}
 models = [Model(f[0], "some", File(*f), "MIT") for f in files]
 try:
-    with prefetch(models, WarmupSettings(store=Path({store!r}))) as ready:
+    with prefetch(models, StoreSettings(store=Path({store!r}))) as ready:
         print("ready", len(ready.held))
 except Exception as error:
     print(type(error).__name__, error)
@@ -391,7 +393,7 @@ except Exception as error:
 def test_a_store_that_is_a_file_is_said(tmp_path, files, settings):
     (tmp_path / "file").write_text("")
     with pytest.raises(StoreError, match="Not a directory"):
-        prefetch([model_of(files[0])], replace(settings, store=tmp_path / "file" / "store"))
+        prefetch([model_of(files[0])], changed(settings, store=tmp_path / "file" / "store"))
 
 
 def test_verification_without_trust_finds_what_a_marker_hides(bring, files, store):

@@ -6,7 +6,6 @@ import os
 import subprocess
 import sys
 import threading
-from dataclasses import replace
 
 import pytest
 
@@ -15,6 +14,7 @@ from tests.warmup.objects.gcs import fake_gcs
 from tests.warmup.objects.hostile import hostile
 from warmup.failures import DamagedError, UnavailableError
 from warmup.models.prefetch import prefetch
+from warmup.settings.variables import replace as changed
 
 CONTENT = content_of(1_000_000)
 
@@ -41,7 +41,7 @@ def put(bucket):
 
 @pytest.fixture
 def patient(settings):
-    return replace(settings, fetch_stall_s=10)
+    return changed(settings, fetch_stall_s=10)
 
 
 def fetch(settings, file):
@@ -98,7 +98,7 @@ def test_an_object_that_is_replaced_on_the_way_begins_anew(put, patient, monkeyp
         await real(self, facts, sink)
 
     monkeypatch.setattr(HttpSource, "read", read)
-    assert fetch(replace(patient, fetch_connections=1), file_of(CONTENT, uri)) == CONTENT
+    assert fetch(changed(patient, fetch_connections=1), file_of(CONTENT, uri)) == CONTENT
     assert reads.count(0) == 2
 
 
@@ -156,7 +156,7 @@ def test_a_stalled_download_is_not_waited_for(put, through, settings):
 
     through.plans += [stall, lambda request, _: request.reset()]
     try:
-        assert fetch(replace(settings, fetch_stall_s=1), file_of(CONTENT, uri)) == CONTENT
+        assert fetch(changed(settings, fetch_stall_s=1), file_of(CONTENT, uri)) == CONTENT
     finally:
         hang.set()
 

@@ -28,8 +28,7 @@ def graph(tmp_path_factory):
 
 @pytest.fixture
 def plans(settings, tmp_path):
-    changed = replace(settings, plans=str(tmp_path / "depot"))
-    return Plans(Store(settings.store), changed)
+    return Plans(Store(settings.store), settings, str(tmp_path / "shared"))
 
 
 @pytest.fixture
@@ -102,8 +101,8 @@ def test_one_that_is_there_is_not_built_again_unless_that_is_wanted(order, plans
 def test_one_that_another_node_has_published_is_fetched(order, plans, rtx, compiled, tmp_path):
     build(order(), plans, rtx, fine)
     plans.publish(order().key)
-    other = Plans(Store(tmp_path / "other"), plans.settings)
-    other = Plans(other.store, replace(plans.settings, store=tmp_path / "other"))
+    settings = replace(plans.settings, store=tmp_path / "other")
+    other = Plans(Store(settings.store), settings, plans.place)
     build(order(), other, rtx, fine)
     assert len(compiled) == 1
     assert found(other, order().key)

@@ -15,6 +15,7 @@ from warmup.failures import DamagedError, UnavailableError
 from warmup.models.store import Store
 from warmup.plans import stored as module
 from warmup.plans.stored import Plans, described
+from warmup.settings.variables import replace as changed
 
 CONTENT = content_of(300_000)
 SIDECAR = described(KEY, CONTENT, built_by="11.4.0.106", seconds=3)
@@ -29,10 +30,9 @@ def depot(tmp_path):
 def node(tmp_path, settings, depot):
     """The plans of a node with a store of its own."""
 
-    def node(name="node", **more):
+    def node(name="node", place=str(depot), **more):
         root = tmp_path / name
-        changed = replace(settings, store=root, plans=str(depot), fetch_stall_s=10)
-        return Plans(Store(root), replace(changed, **more))
+        return Plans(Store(root), changed(settings, store=root, fetch_stall_s=10, **more), place)
 
     return node
 
@@ -118,7 +118,7 @@ def test_a_plan_of_one_node_serves_the_next(plans, node):
 def test_where_there_is_no_plan_nothing_is_fetched(node):
     plans = node()
     assert not plans.fetch(KEY)
-    assert not node("alone", plans=None).fetch(KEY)
+    assert not node("alone", place=None).fetch(KEY)
 
 
 def test_a_plan_that_is_here_is_not_fetched(plans, depot):
@@ -152,7 +152,7 @@ def test_a_plan_without_its_sidecar_is_not_there_yet(plans, node, depot):
 
 def test_nothing_is_published_without_a_place_or_a_plan(plans, node):
     with pytest.raises(UnavailableError, match="EMBER_PLANS"):
-        Plans(plans.store, replace(plans.settings, plans=None)).publish(KEY)
+        Plans(plans.store, plans.settings).publish(KEY)
     with pytest.raises(UnavailableError, match="not in the store"):
         node("other").publish(KEY)
 
@@ -172,21 +172,21 @@ def test_several_nodes_that_publish_at_once_leave_one_whole_plan(node, depot):
 
 def test_a_bucket_does_the_same(plans, node):
     with fake_gcs("plans-bucket") as bucket:
-        publisher = Plans(plans.store, replace(plans.settings, plans="gs://plans-bucket/ember"))
+        publisher = replace(plans, place="gs://plans-bucket/ember")
         assert publisher.publish(KEY) == f"gs://plans-bucket/ember/plans/{KEY.digest}"
         names = sorted(blob.name for blob in bucket.list_blobs())
         assert names == [f"ember/plans/{KEY.digest}/{name}" for name in ("plan", "plan.json")]
-        other = node("other", plans="gs://plans-bucket/ember")
+        other = node("other", place="gs://plans-bucket/ember")
         assert other.fetch(KEY)
         assert content(other) == CONTENT
-        assert not node("third", plans="gs://plans-bucket/ember").fetch(replace(KEY, sm="8.0"))
-        offline = node("fourth", plans="gs://plans-bucket/ember", offline=True)
+        assert not node("third", place="gs://plans-bucket/ember").fetch(replace(KEY, sm="8.0"))
+        offline = node("fourth", place="gs://plans-bucket/ember", offline=True)
         assert not offline.fetch(KEY)
 
 
 def test_a_bucket_that_cannot_be_read_is_named(node):
     with fake_gcs("other-bucket"):
-        plans = node(plans="gs://none-such")
+        plans = node(place="gs://none-such")
         assert not plans.fetch(KEY)  # a bucket that is not there has no plans
         plans.keep(SIDECAR, CONTENT)
         with pytest.raises(UnavailableError, match="gs://none-such/plans"):

@@ -7,17 +7,16 @@ from pathlib import Path  # noqa: TC003 (looked at when it runs)
 
 import pytest
 
+from warmup.settings.readers import amount, choice, file, seconds, text, whole
 from warmup.settings.variables import (
     SettingsError,
-    amount,
-    choice,
-    file,
+    build,
+    group,
+    load,
     read,
-    seconds,
-    text,
+    replace,
     variable,
     variables,
-    whole,
 )
 
 
@@ -120,6 +119,31 @@ def test_a_default_is_shown_in_words_where_it_has_some():
 
     assert [value.shown for value in read(Worded, {})] == ["as many as", "5"]
     assert [value.shown for value in read(Worded, {"EMBER_THREADS": "4"})] == ["4", "5"]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    tries: int = variable(2, whole(1, 9), "Tries.")
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    name: str = variable("ash", text(), "A name.")
+    part: Part = group(Part)
+    count: int = variable(3, whole(1, 9), "A count.")
+
+
+def test_variables_of_a_group_are_read_and_listed_where_the_group_stands():
+    assert [item.name for item in variables(Whole)] == ["EMBER_NAME", "EMBER_TRIES", "EMBER_COUNT"]
+    assert load(Whole, {"EMBER_TRIES": "5", "EMBER_COUNT": "4"}) == Whole("ash", Part(5), 4)
+    assert load(Whole, {}) == Whole()
+
+
+def test_settings_are_built_and_changed_by_the_names_of_variables_in_whichever_group_they_are():
+    assert build(Whole, tries=7) == Whole(part=Part(7))
+    assert replace(Whole("oak"), tries=7, count=1) == Whole("oak", Part(7), 1)
+    with pytest.raises(TypeError, match="Whole has no trees"):
+        build(Whole, trees=7)
 
 
 def test_the_declaration_can_be_listed():

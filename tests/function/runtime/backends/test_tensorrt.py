@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -24,7 +25,7 @@ from warmup.plans.build import BuildJob, compile_plan
 from warmup.plans.plan_key import Recipe, Sidecar, key_for, profiles_for
 from warmup.plans.stored import Plans, described
 from warmup.plans.tensorrt import FULL, Library, library
-from warmup.settings.settings import WarmupSettings
+from warmup.settings.settings import StoreSettings
 
 LIBRARY = Library(FULL, trt.MODULE, "11.4.0")
 PROFILES = profiles_for([("", (16,), (16,))], (1, 4))
@@ -107,7 +108,7 @@ def test_a_shape_that_it_was_not_compiled_for_is_an_error(on_host, tmp_path):
 @pytest.fixture
 def plans(tmp_path):
     store = Store(tmp_path / "store")
-    return Plans(store, WarmupSettings(store=store.root))
+    return Plans(store, StoreSettings(store=store.root))
 
 
 @pytest.fixture
@@ -131,22 +132,22 @@ def test_the_plan_for_this_gpu_is_the_one_that_is_run(kept, plans):
 
 
 def test_a_plan_that_was_shared_since_the_start_is_fetched(kept, plans, tmp_path):
-    shared = WarmupSettings(store=plans.store.root, plans=str(tmp_path / "depot"))
-    other = Plans(Store(tmp_path / "other"), shared)
+    shared = replace(plans, place=str(tmp_path / "shared"))
+    other = replace(shared, store=Store(tmp_path / "other"))
     other.keep(described(key(), b"plan", built_by="11.4.0", seconds=1), b"plan")
     other.publish(key())
     with pytest.raises(NoPlanError):
         kept()
-    assert kept(plans=Plans(plans.store, shared)).run(rows(2, 16))
+    assert kept(plans=shared).run(rows(2, 16))
 
 
 def test_a_shared_plan_that_is_damaged_is_no_plan(kept, plans, tmp_path):
-    shared = WarmupSettings(store=plans.store.root, plans=str(tmp_path / "depot"))
-    folder = tmp_path / "depot" / "plans" / key().digest
+    shared = replace(plans, place=str(tmp_path / "shared"))
+    folder = tmp_path / "shared" / "plans" / key().digest
     folder.mkdir(parents=True)
     (folder / "plan.json").write_text("<html>")
     with pytest.raises(NoPlanError):
-        kept(plans=Plans(plans.store, shared))
+        kept(plans=shared)
 
 
 @pytest.mark.parametrize(
