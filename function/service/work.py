@@ -166,10 +166,10 @@ class Work:
             self._person(wanted.sources, trace), self._reference(wanted.like, trace)
         )
         options = _cheaper(fitting(wanted.options, self._pipeline.models))
-        studio = ClipSwapper(
+        swapper = ClipSwapper(
             self._pipeline, self._run, source, options, ahead=ahead, progress=progress
         )
-        result = await swap_clip(studio, wanted, like, self._clips, parts)
+        result = await swap_clip(swapper, wanted, like, self._clips, parts)
         every = dict.fromkeys((*warnings, *result.warnings))
         return replace(result, warnings=tuple(every))
 
@@ -182,7 +182,7 @@ class Work:
             self._person(wanted.sources, trace), self._reference(wanted.like, trace)
         )
         options = _cheaper(fitting(wanted.options, self._pipeline.models))
-        studio = ClipSwapper(
+        swapper = ClipSwapper(
             self._pipeline,
             self._run,
             source,
@@ -191,8 +191,8 @@ class Work:
             progress=lambda *_: None,
         )
         with trace.span("frames"):
-            image, told = await swap_animation(
-                studio,
+            image, facts = await swap_animation(
+                swapper,
                 wanted.target.data,
                 (kind, FileKind.WEBP if wanted.format else kind),
                 wanted.faces,
@@ -202,12 +202,12 @@ class Work:
             )
         return SwapResult(
             image=image,
-            media_type=told.media_type,
-            size=told.size,
-            faces=tuple(studio.judged),
+            media_type=facts.media_type,
+            size=facts.size,
+            faces=tuple(swapper.judged),
             source=source.face,
-            warnings=tuple(dict.fromkeys((*warnings, *told.warnings))),
-            most_faces=told.most_faces,
+            warnings=tuple(dict.fromkeys((*warnings, *facts.warnings))),
+            most_faces=facts.most_faces,
         )
 
     async def check(self, expected: Golden, result: SwapResult) -> None:

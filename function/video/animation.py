@@ -39,15 +39,15 @@ _WEBP_QUALITY = 90
 
 
 class AnimationFrame:
-    """One frame of an animation, put together with those below it.
+    """One frame of an animation, composited with the frames below it.
 
     Args:
-        image: it, as RGBA.
+        image: as RGBA.
         at: when it is shown, in seconds.
         duration: how long, in milliseconds.
 
     Attributes:
-        picture: it.
+        picture: the frame as it was read.
         at, duration: as given.
         pixels: uint8 [H, W, 3] RGB, as it is going to be written.
         changed: where that is not as before.
@@ -64,7 +64,7 @@ class AnimationFrame:
         self.changed: Sequence[Box] = ()
 
     def put(self, canvas: NDArray[np.uint8], boxes: Sequence[Box]) -> None:
-        """Take over what was changed in these boxes."""
+        """See `SwappableFrame.put`."""
         self.pixels, self.changed = canvas, boxes
 
 
@@ -129,7 +129,7 @@ class Animation:
         loop = self._image.info.get("loop")
         return loop if isinstance(loop, int) else None
 
-    def look(self) -> AnimationFrame | None:
+    def read(self) -> AnimationFrame | None:
         """The next frame; None after the last.
 
         Raises:
@@ -154,7 +154,7 @@ class Animation:
 
 
 async def swap_animation(
-    studio: ClipSwapper,
+    swapper: ClipSwapper,
     data: bytes,
     kinds: tuple[FileKind, FileKind],
     selection: Selection,
@@ -166,7 +166,7 @@ async def swap_animation(
     """Swap the faces of an animated image.
 
     Args:
-        studio: swaps frames.
+        swapper: swaps frames.
         data: the file.
         kinds: what it is, and what it becomes.
         selection: which faces.
@@ -175,44 +175,45 @@ async def swap_animation(
         limits: what it may have.
 
     Returns:
-        The new file, and what is to be known about it.
+        The new file, and facts about it.
 
     Raises:
         Problem: it cannot be used, or a face is missing.
     """
-    run = studio.run
+    run = swapper.run
     kind, becomes = kinds
-    film = await run(Animation, data, kind, limits)
+    animation = await run(Animation, data, kind, limits)
     first = await run(Animation, data, kind, limits)
-    cast = await studio.cast(selection, like, first.look)
-    take, finish = _writer(film, becomes, quality)
+    targets = await swapper.targets(selection, like, first.read)
+    write, finish = _writer(animation, becomes, quality)
     rate = 10.0  # frames last as long as they like; so often faces are looked for at the least
-    await studio.shoot(studio.tracker(cast, rate), film.look, take, 0, film.count)
-    if not studio.swapped:
-        raise studio.nobody(selection)
+    tracker = swapper.tracker(targets, rate)
+    await swapper.swap_frames(tracker, animation.read, write, 0, animation.count)
+    if not swapper.swapped:
+        raise swapper.nobody(selection)
     image = await run(finish)
-    warnings: tuple[QualityWarning, ...] = tuple(sorted(studio.warnings))
+    warnings: tuple[QualityWarning, ...] = tuple(sorted(swapper.warnings))
     return image, ClipResult(
         media_type=str(becomes),
-        size=film.size,
-        frames=film.count,
-        seconds=film.seconds,
-        swapped=studio.swapped,
-        most_faces=studio.most_faces,
+        size=animation.size,
+        frames=animation.count,
+        seconds=animation.seconds,
+        swapped=swapper.swapped,
+        most_faces=swapper.most_faces,
         warnings=warnings,
-        source=studio.source.face,
+        source=swapper.source.face,
     )
 
 
 def _writer(
-    film: Animation, becomes: FileKind, quality: int | None
+    animation: Animation, becomes: FileKind, quality: int | None
 ) -> tuple[Callable[[AnimationFrame], None], Callable[[], bytes]]:
-    """Two functions: one adds a frame to the result, the other gives the whole file."""
+    """Two functions: one adds a frame to the result, the other returns the whole file."""
     if becomes is FileKind.GIF:
-        gif = GifFile(film.size, film.loop)
+        gif = GifFile(animation.size, animation.loop)
         return lambda frame: gif.add(_indexed(frame), frame.duration), gif.finish
-    loop = 1 if film.loop is None else film.loop
-    webp = WebpFile(film.size, loop, quality or _WEBP_QUALITY)
+    loop = 1 if animation.loop is None else animation.loop
+    webp = WebpFile(animation.size, loop, quality or _WEBP_QUALITY)
     return lambda frame: webp.add(_whole(frame), frame.duration), webp.finish
 
 

@@ -1,4 +1,4 @@
-"""The steps that videos and animations share: whose faces are meant, and every frame swapped."""
+"""The steps that videos and animations share: which faces are meant, and every frame swapped."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from function.faces.select import Selection, Way, choose
 from function.problems import NoFaceError, Problem
 from function.request_context import current
 from function.telemetry.timings import Timings
-from function.video.ordered_pipeline import line
+from function.video.ordered_pipeline import in_order
 from function.video.track import Targets, Tracker
 
 if TYPE_CHECKING:
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from function.requests import ProgressCallback
     from function.video.ordered_pipeline import Run
 
-_LOOKED_AT = 10
-"""To find out whose faces are meant, one in so many frames is looked at."""
+_SEARCHED = 10
+"""Until there are faces to choose from, they are searched for in one of so many frames."""
 
 
 class SwappableFrame(Protocol):
@@ -38,7 +38,7 @@ class SwappableFrame(Protocol):
 
     @property
     def picture(self) -> Picture:
-        """It, upright."""
+        """Its pixels, upright."""
         ...
 
     @property
@@ -47,13 +47,13 @@ class SwappableFrame(Protocol):
         ...
 
     def put(self, canvas: NDArray[np.uint8], boxes: Sequence[Box]) -> None:
-        """Take over what was changed in these boxes."""
+        """Replace the pixels in these boxes by those of the canvas, uint8 [H, W, 3] RGB."""
         ...
 
 
 @dataclass(slots=True)
 class FrameTask:
-    """A frame with the faces to swap; they are judged in the first that has some."""
+    """A frame with the faces to swap, and whether the result is compared with the source."""
 
     frame: SwappableFrame
     faces: list[Face]
@@ -70,7 +70,7 @@ class ClipSwapper:
         source: the person to put in.
         options: how the faces are to be.
         ahead: how many frames are in work at once.
-        progress: is told how many frames are done, and of how many; from the event loop.
+        progress: called in the event loop after each frame; see `ProgressCallback`.
 
     Attributes:
         run, source, progress: as given.
@@ -90,7 +90,7 @@ class ClipSwapper:
         ahead: int,
         progress: ProgressCallback,
     ) -> None:
-        self._pipeline, self.source, self._look = pipeline, source, options
+        self._pipeline, self.source, self._options = pipeline, source, options
         self.run, self._ahead, self.progress = run, ahead, progress
         self._loop = asyncio.get_running_loop()
         self._first = True
@@ -98,18 +98,18 @@ class ClipSwapper:
         self.swapped = self.most_faces = 0
         self.warnings: set[QualityWarning] = set()
 
-    async def cast(
+    async def targets(
         self,
         selection: Selection,
         like: NDArray[np.float32] | None,
-        options: Callable[[], SwappableFrame | None],
+        read: Callable[[], SwappableFrame | None],
     ) -> Targets:
-        """Whose faces are meant.
+        """The people that a selection means.
 
         Args:
             selection: what the caller asked for.
             like: float32 [128], the person meant by `like`.
-            options: gives the next frame.
+            read: gives the next frame, or None.
 
         Raises:
             Problem: there is no such face in the first frame that shows faces, or none at all.
@@ -119,8 +119,8 @@ class ClipSwapper:
         if selection.way is Way.LIKE:
             return Targets((like,) if like is not None else ())
         number = 0
-        while (frame := await self.run(options)) is not None:
-            if number % _LOOKED_AT == 0 and (faces := await self.run(self._found, frame.picture)):
+        while (frame := await self.run(read)) is not None:
+            if number % _SEARCHED == 0 and (faces := await self.run(self._found, frame.picture)):
                 chosen = choose(faces, selection, None, self._pipeline.models.identity.metric)
                 return Targets(tuple(embedding_of(face) for face in chosen))
             number += 1
@@ -133,68 +133,75 @@ class ClipSwapper:
         """Begin a part: count anew, and judge its first frame with faces."""
         self._first, self.swapped, self.most_faces, self.warnings = True, 0, 0, set()
 
-    def tracker(self, cast: Targets, rate: float) -> Tracker:
-        """Follows the faces of the clip."""
-        return Tracker(self._pipeline, cast, rate, quick=current.get().quick_search)
+    def tracker(self, targets: Targets, rate: float) -> Tracker:
+        """A tracker for a clip of about `rate` frames per second."""
+        return Tracker(self._pipeline, targets, rate, quick=current.get().quick_search)
 
-    async def shoot(
+    async def swap_frames(
         self,
         tracker: Tracker,
-        options: Callable[[], SwappableFrame | None],
-        take: Callable[[Any], None],
+        read: Callable[[], SwappableFrame | None],
+        write: Callable[[Any], None],
         done: int,
         total: int,
     ) -> int:
-        """Swap the faces in all frames that `look` gives, and hand them to `take` in order.
+        """Swap the faces in all frames that `read` gives, and hand them to `write` in order.
+
+        Args:
+            tracker: finds the faces to swap.
+            read: gives the next frame, or None.
+            write: gets each frame with its faces swapped.
+            done: how many frames of the clip came before, for `progress`.
+            total: how many the clip has, for `progress`.
 
         Returns:
-            How many frames there were; `progress` was told of `done` and these, of `total`.
+            How many frames there were.
         """
         count = done
 
         def follow() -> FrameTask | None:
-            frame = options()
+            frame = read()
             if frame is None:
                 return None
             faces = tracker.follow(frame.picture, frame.at, Timings())
             judge, self._first = bool(faces) and self._first, self._first and not faces
             return FrameTask(frame, faces, judge)
 
-        def keep(shot: FrameTask) -> None:
+        def keep(task: FrameTask) -> None:
             nonlocal count
-            take(shot.frame)
-            self.warnings |= shot.warnings
-            self.swapped += bool(shot.faces)
-            self.most_faces = max(self.most_faces, len(shot.faces))
+            write(task.frame)
+            self.warnings |= task.warnings
+            self.swapped += bool(task.faces)
+            self.most_faces = max(self.most_faces, len(task.faces))
             count += 1
             self._loop.call_soon_threadsafe(self.progress, count, max(count, total))
 
-        return await line(self.run, follow, self._change, keep, self._ahead)
+        return await in_order(self.run, follow, self._change, keep, self._ahead)
 
-    def _change(self, shot: FrameTask) -> FrameTask:
+    def _change(self, task: FrameTask) -> FrameTask:
         """Swap the faces of one frame."""
-        if not shot.faces:
-            return shot
+        if not task.faces:
+            return task
         pipeline, picture, source, trace = (
             self._pipeline,
-            shot.frame.picture,
+            task.frame.picture,
             self.source,
             Timings(),
         )
-        canvas, own = pipeline.swap(picture, shot.faces, source, trace, self._look)
+        canvas, own = pipeline.swap(picture, task.faces, source, trace, self._options)
         found = {warning for each in own for warning in each}
-        if shot.judge:
-            were = pipeline.models.identity.embed(picture.pixels, shot.faces)
-            faces = [replace(f, embedding=e) for f, e in zip(shot.faces, were, strict=True)]
+        if task.judge:
+            were = pipeline.models.identity.embed(picture.pixels, task.faces)
+            faces = [replace(f, embedding=e) for f, e in zip(task.faces, were, strict=True)]
             judged = pipeline.judge(canvas, faces, own, source, trace)
             self.judged = self.judged or judged
             found |= {warning for face in judged for warning in face.warnings}
-        shot.frame.put(canvas, [face.box for face in shot.faces])
-        shot.warnings = frozenset(found)
-        return shot
+        task.frame.put(canvas, [face.box for face in task.faces])
+        task.warnings = frozenset(found)
+        return task
 
     def nobody(self, selection: Selection) -> Problem:
-        """There was nobody to swap in all of the clip."""
+        """The problem of a clip without anybody to swap."""
         if selection.way is Way.LIKE:
             return Problem("no_match", "Nobody in the target looks like the reference.")
         return NoFaceError("No face was found in the target.", image="target")

@@ -21,7 +21,7 @@ def decoder() -> Iterator[None]:
     try:
         yield
     except ModuleNotFoundError as error:
-        if error.name != "av":
+        if (error.name or "").partition(".")[0] != "av":
             raise
         raise Problem(
             "unsupported_media_type",

@@ -19,23 +19,23 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from function.faces.face import Box
-    from function.video.reader import VideoFacts
+    from function.video.facts import VideoFacts
 
 FORMAT = "yuv420p"
 """How frames are written: what every player can show."""
 
 
 class EditableFrame:
-    """A frame.
+    """One frame that is decoded and not yet encoded.
 
     Args:
         frame: as it was decoded.
         facts: of the video.
 
     Attributes:
-        picture: it, upright.
-        frame: it as it is going to be encoded.
-        at: seconds.
+        picture: upright, in RGB.
+        frame: what is going to be encoded.
+        at: when it is shown, in seconds.
     """
 
     def __init__(self, frame: VideoFrame, facts: VideoFacts) -> None:
@@ -65,7 +65,7 @@ class EditableFrame:
         self.at = float((frame.pts or 0) * facts.time_base)
 
     def put(self, canvas: NDArray[np.uint8], boxes: Sequence[Box]) -> None:
-        """Take over what was changed.
+        """Copy what was changed into the frame.
 
         Args:
             canvas: uint8 [H, W, 3] RGB, of the size of the picture.
@@ -73,7 +73,7 @@ class EditableFrame:
         """
         if not boxes:
             return
-        self.frame.make_writable()  # the decoder still looks at what it has given
+        self.frame.make_writable()  # the decoder still reads what it has given
         coded = np.rot90(canvas[:, ::-1] if self._mirrored else canvas, -self._turns)
         for box in boxes:
             left, top, right, bottom = self._coded(box)

@@ -26,7 +26,7 @@ def pixels(data: bytes, kind: FileKind | None) -> int | None:
     if kind.still:
         return frames(data).total
     with decoder():
-        from function.video.reader import pixels
+        from function.video.facts import pixels
     return pixels(data, kind)
 
 

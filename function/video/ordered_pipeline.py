@@ -1,4 +1,4 @@
-"""Frames in work: several at once on all CPUs, in order at both ends, never many in memory."""
+"""Frames in work: several at once on all CPUs, in order at both ends, few in memory."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ class Run(Protocol):
         ...
 
 
-async def line(
+async def in_order(
     run: Run,
-    look: Callable[[], T | None],
+    read: Callable[[], T | None],
     change: Callable[[T], R],
-    take: Callable[[R], None],
+    write: Callable[[R], None],
     ahead: int,
 ) -> int:
-    """Take everything through three steps.
+    """Do three steps with everything: read, change, write.
 
     Args:
         run: does each step of each thing in a thread.
-        look: gets the next thing, or None at the end; one at a time.
+        read: gives the next thing, or None at the end; one at a time.
         change: works on a thing; several at once.
-        take: takes what came of it; one at a time, in the order of `look`.
-        ahead: how many things are between `look` and the end of `take` at most.
+        write: gets what `change` gave; one at a time, in the order of `read`.
+        ahead: how many things at most have been read and not yet written.
 
     Returns:
         How many there were.
@@ -51,12 +51,12 @@ async def line(
         changed = await run(change, thing)
         if before:
             await before
-        await run(take, changed)
+        await run(write, changed)
 
     count, last = 0, None
     window: deque[asyncio.Task[None]] = deque()
     try:
-        while (thing := await run(look)) is not None:
+        while (thing := await run(read)) is not None:
             count += 1
             last = asyncio.create_task(finish(thing, last))
             del thing

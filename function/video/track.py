@@ -94,16 +94,16 @@ class Tracker:
 
     Args:
         pipeline: has the models.
-        cast: whose faces are wanted.
+        targets: the people to swap.
         rate: frames per second, about.
         quick: whether to look less closely at the beginning of a scene.
     """
 
     def __init__(
-        self, pipeline: Pipeline, cast: Targets, rate: float, *, quick: bool = False
+        self, pipeline: Pipeline, targets: Targets, rate: float, *, quick: bool = False
     ) -> None:
         self._pipeline, self._models = pipeline, pipeline.models
-        self._cast, self._quick = cast, quick
+        self._targets, self._quick = targets, quick
         landmarks = self._models.landmarks
         self._fit = landmarks.fit if landmarks else unconfirmed
         self._mesh = landmarks if isinstance(landmarks, FaceMesh) else None
@@ -223,7 +223,7 @@ class Tracker:
             new = self._meet(new, at)
         for points in new:
             self._welcome(points, at)
-        if self._cast.people is not None:
+        if self._targets.people is not None:
             self._ask(picture, trace)
 
     def _meet(self, found: list[NDArray[np.float32]], at: float) -> list[NDArray[np.float32]]:
@@ -244,7 +244,7 @@ class Tracker:
             if track.lost is not None and _coincide(points, track.points):
                 track.points, track.smooth, track.lost = points, smooth, None
                 return
-        self._tracks.append(Track(points, smooth, wanted=self._cast.people is None))
+        self._tracks.append(Track(points, smooth, wanted=self._targets.people is None))
 
     def _ask(self, picture: Picture, trace: Timings) -> None:
         """Ask who the faces are of which that is not sure yet."""
@@ -259,7 +259,7 @@ class Tracker:
             mean = identity if track.identity is None else track.identity
             track.looks += 1
             track.identity = np.asarray(mean + (identity - mean) / track.looks, np.float32)
-            track.wanted = self._cast.has(track.identity, model.metric)
+            track.wanted = self._targets.has(track.identity, model.metric)
 
 
 def _points(fitted: Fitted) -> NDArray[np.float32]:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from av.video.frame import VideoFrame
     from av.video.stream import VideoStream
 
-    from function.video.reader import VideoFacts
+    from function.video.facts import VideoFacts
 
 _MUXERS = {
     FileKind.MP4: "mp4",

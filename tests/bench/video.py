@@ -38,8 +38,9 @@ from function.service.service import sample
 from function.settings import load
 from function.telemetry.timings import Timings
 from function.video.editable_frame import EditableFrame
+from function.video.facts import examine
 from function.video.limits import ClipLimits
-from function.video.reader import VideoReader, examine
+from function.video.reader import VideoReader
 from function.video.track import Targets, Tracker
 from function.video.writer import Encoding, PartWriter
 
@@ -144,11 +145,11 @@ class Bare:
         if begin:
             reader.seek(begin)
         while (frame := reader.next(end)) is not None:
-            plate = EditableFrame(frame, facts)  # type: ignore[arg-type]
-            faces = tracker.follow(plate.picture, plate.at, trace)
-            canvas, _ = self._pipeline.swap(plate.picture, faces, self._person, trace)
-            plate.put(canvas, [face.box for face in faces])
-            writer.add(plate.frame)
+            editable = EditableFrame(frame, facts)  # type: ignore[arg-type]
+            faces = tracker.follow(editable.picture, editable.at, trace)
+            canvas, _ = self._pipeline.swap(editable.picture, faces, self._person, trace)
+            editable.put(canvas, [face.box for face in faces])
+            writer.add(editable.frame)
         writer.finish()
 
 

@@ -148,10 +148,10 @@ def test_one_face_of_an_animation(frames, folder, swap_bytes):
     assert not (old[0] != new[0])[:, :200].any()
 
 
-def looks(data, kind=FileKind.GIF, limits=None):
+def pictures_of(data, kind=FileKind.GIF, limits=None):
     """Each frame of an animation as it is read."""
-    film, found = Animation(data, kind, limits or ClipLimits()), []
-    while (frame := film.look()) is not None:
+    reader, found = Animation(data, kind, limits or ClipLimits()), []
+    while (frame := reader.read()) is not None:
         found.append(frame.picture)
     return found
 
@@ -166,7 +166,7 @@ def test_a_frame_far_outside_of_the_screen_is_refused_before_anything_is_decoded
 
 def test_frames_that_reach_a_little_over_the_screen_are_shown_as_far_as_it_goes():
     large = [Image.new("RGB", (30, 20), colour) for colour in ("red", "lime", "blue")]
-    found = looks(gif_of(large, places={1: (20, 5), 2: (100, 100)}))
+    found = pictures_of(gif_of(large, places={1: (20, 5), 2: (100, 100)}))
     assert [each.size for each in found] == [(30, 20)] * 3
     assert found[0].pixels[10, 10].tolist() == found[1].pixels[10, 10].tolist() == [255, 0, 0]
     assert found[1].pixels[10, 25].tolist() == found[2].pixels[10, 25].tolist() == [0, 255, 0]
@@ -186,7 +186,7 @@ def test_a_canvas_that_grows_beyond_what_was_counted_is_not_decoded(number, monk
     monkeypatch.setattr(animations, "frames", lambda data: Frames(2, (30, 20), (30, 20)))
     data = gif_of([Image.new("RGB", (30, 20), "red")] * 2, places={number: (3000, 3000)})
     with pytest.raises(Problem) as raised:
-        looks(data)
+        pictures_of(data)
     assert raised.value.code == "bad_clip"
 
 
@@ -210,28 +210,28 @@ def test_frames_that_are_equal_all_stay_with_their_times(frames, name, folder, s
 def test_an_animation_that_nobody_waits_for_any_more_is_not_decoded_further(
     frames, folder, swap, monkeypatch
 ):
-    looked, options = [], Animation.options
+    frames_read, read = [], Animation.read
 
-    def counted(film):
-        looked.append(film)
-        return options(film)
+    def counted(animation):
+        frames_read.append(animation)
+        return read(animation)
 
-    monkeypatch.setattr(Animation, "look", counted)
+    monkeypatch.setattr(Animation, "read", counted)
     data = animation(folder / "gone.gif", list(scene(40, (192, 108))), duration=40).read_bytes()
 
     async def leave():
         wanted = SwapRequest((HOPPER,), Upload(data, "target"))
         task = asyncio.create_task(swap.service.swap(wanted, Timings()))
-        while len(looked) < 3:
+        while len(frames_read) < 3:
             await asyncio.sleep(0.01)
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
         assert task.cancelled()
         while swap.service.busy:
             await asyncio.sleep(0.01)
-        before = len(looked)
+        before = len(frames_read)
         for _ in range(20):
             await asyncio.sleep(0.01)
-        assert len(looked) == before < 40
+        assert len(frames_read) == before < 40
 
     swap.run(leave())

@@ -21,7 +21,7 @@ from function.problems import Problem
 from function.requests import ClipRequest, SwapRequest
 from function.telemetry.timings import Timings
 from function.video.editable_frame import EditableFrame
-from function.video.reader import Colour, VideoFacts, examine
+from function.video.facts import Colour, VideoFacts, examine
 from tests.function.video.conftest import COLLINS, HOPPER
 from tests.function.video.films import (
     SIZE,
@@ -159,22 +159,22 @@ def test_what_is_put_back_into_a_frame_lands_where_it_came_from(turn, mirror):
         format="yuv420p", dst_colorspace=1
     )
     frame.pts, frame.time_base = 0, TICK
-    plate = EditableFrame(frame, facts)
+    editable = EditableFrame(frame, facts)
     expected = np.rot90(coded, turn)
     expected = expected[:, ::-1] if mirror else expected
-    assert plate.picture.size == facts.upright == expected.shape[1::-1]
-    assert np.abs(plate.picture.pixels.astype(int) - expected).mean() < 4
+    assert editable.picture.size == facts.upright == expected.shape[1::-1]
+    assert np.abs(editable.picture.pixels.astype(int) - expected).mean() < 4
     rows, columns = np.nonzero(expected[..., 0] > 150)
     box = Box(columns.min(), rows.min(), columns.max() + 1, rows.max() + 1)
-    canvas = plate.picture.pixels.copy()
+    canvas = editable.picture.pixels.copy()
     canvas[rows.min() : rows.max() + 1, columns.min() : columns.max() + 1] = (20, 220, 40)
     before = frame.to_ndarray()
-    plate.put(canvas, [box])
-    same = plate.frame.to_ndarray()[:32] == before[:32]
+    editable.put(canvas, [box])
+    same = editable.frame.to_ndarray()[:32] == before[:32]
     for part in (same[:8], same[16:], same[:, :40], same[:, 56:]):
         assert part.all()
     coded[8:16, 40:56] = (20, 220, 40)
-    after = plate.frame.to_ndarray(format="rgb24", src_colorspace=1)
+    after = editable.frame.to_ndarray(format="rgb24", src_colorspace=1)
     assert np.abs(after.astype(int) - coded).mean() < 4
 
 

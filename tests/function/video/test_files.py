@@ -18,8 +18,9 @@ from function.images.frames import frames
 from function.images.kinds import FileKind
 from function.problems import Problem
 from function.video.animation import Animation
+from function.video.facts import examine
 from function.video.limits import ClipLimits
-from function.video.reader import VideoReader, examine
+from function.video.reader import VideoReader
 from tests.function.video.films import PHOTOS, animation, film, scene
 
 LIMITS = ClipLimits()
@@ -71,7 +72,7 @@ def read(path, kind, limits=LIMITS):
 def play(data, kind, limits=LIMITS):
     """Every frame of an animation."""
     shown = Animation(data, kind, limits)
-    while shown.look():
+    while shown.read():
         pass
 
 

@@ -8,8 +8,8 @@ import pytest
 from function.images.kinds import FileKind
 from function.problems import Problem
 from function.quality_warning import QualityWarning
+from function.video.facts import examine
 from function.video.limits import ClipLimits
-from function.video.reader import examine
 from tests.function.video.edit_lists import edited
 from tests.function.video.films import film, frames_of, scene, times_of
 
