@@ -33,19 +33,25 @@ COMMANDS = {
         "Raise and lower the warm floor ahead of demand.",
     ),
     "scale-events": (
-        "keepalive.prescaler.scale_command:scale_events",
+        "keepalive.prescaler.scale_events_command:scale_events",
         "Say who changed the scale, when and why.",
     ),
     "forecast": (
         "keepalive.forecasting.command:forecast",
         "Say what demand to expect; try how well that works.",
     ),
-    "kpa": ("keepalive.kpa.command:kpa", "Show what Knative's autoscaler would do with a load."),
+    "kpa": (
+        "keepalive.planning.kpa.command:kpa",
+        "Show what Knative's autoscaler would do with a load.",
+    ),
     "simulate": (
-        "keepalive.simulation.command:simulate",
+        "keepalive.planning.simulation.command:simulate",
         "Simulate how a service scales, and what that costs.",
     ),
-    "plan": ("keepalive.plan.command:plan", "Find the cheapest settings that keep an objective."),
+    "plan": (
+        "keepalive.planning.search.command:plan",
+        "Find the cheapest settings that keep an objective.",
+    ),
     "prefetch": ("function.cli.prefetch:prefetch", "Bring all models into the store, proven."),
     "engines": ("function.cli.engines:engines", "Make, list and check TensorRT plans."),
     "models": ("function.cli.models:models", "Import, check and convert models; tend the store."),

@@ -9,14 +9,14 @@ import click
 from keepalive.doctor.command import doctor
 from keepalive.failure import Failure
 from keepalive.forecasting.command import forecast
-from keepalive.kpa.command import kpa
 from keepalive.pinger.command import ping
-from keepalive.plan.command import plan
+from keepalive.planning.kpa.command import kpa
+from keepalive.planning.search.command import plan
+from keepalive.planning.simulation.command import simulate
 from keepalive.prescaler.command import prescale
-from keepalive.prescaler.scale_command import scale_events
+from keepalive.prescaler.scale_events_command import scale_events
 from keepalive.rollout.command import rollout
 from keepalive.rollout.preflight_command import preflight
-from keepalive.simulation.command import simulate
 
 
 class Told(click.Group):

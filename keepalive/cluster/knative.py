@@ -11,17 +11,21 @@ more than initial-scale. So a floor that is given to it meanwhile is there befor
 from __future__ import annotations
 
 import math
-import re
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
+from keepalive.cluster.autoscaling import (
+    ACTIVATION_SCALE,
+    MIN_SCALE,
+    PREFIX,
+    scale,
+    started_with,
+)
 from keepalive.cluster.client import Cluster, Missing, Resource
 from keepalive.cluster.pin import ROLLOUT, complaint
 from keepalive.cluster.readiness import condition, failed
 from keepalive.cluster.target import (
-    ACTIVATION_SCALE,
-    MIN_SCALE,
     Target,
     annotations_of,
     held,
@@ -29,19 +33,16 @@ from keepalive.cluster.target import (
     left,
 )
 from keepalive.failure import Exit, Failure
+from keepalive.times import duration
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from keepalive.prescaler.schedule import Pool
+    from collections.abc import Mapping
 
 _SERVING = "serving.knative.dev"
-_SCALING = "autoscaling.knative.dev"
 _TARGET = 100.0
 _PERCENT = 70.0
 _PROGRESS = timedelta(minutes=10)
 """Knative's own values for what an annotation does not say."""
-_DURATION = re.compile(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,13 +105,15 @@ class Revisions:
     rollout: bool = False
 
 
-def revisions(cluster: Cluster, service: str, pools: Iterable[Pool] = ()) -> Revisions:
+def revisions(
+    cluster: Cluster, service: str, floors_by_tag: Mapping[str, int] | None = None
+) -> Revisions:
     """Read the Revisions of a Service.
 
     Args:
         cluster: to ask.
         service: its name.
-        pools: floors of their own for what is behind tags.
+        floors_by_tag: floors of their own for the Revisions behind tags.
 
     Raises:
         Failure: there is no such Service, or none of its Revisions is ready yet.
@@ -126,10 +129,10 @@ def revisions(cluster: Cluster, service: str, pools: Iterable[Pool] = ()) -> Rev
     percents = has.percents
     main = max(percents, key=lambda name: (percents[name], name == latest))
     floors = {
-        traffic.tags[pool.tag]: pool.floor
-        for pool in pools
+        traffic.tags[tag]: floor
+        for tag, floor in (floors_by_tag or {}).items()
         for traffic in (has, soon)
-        if pool.tag in traffic.tags
+        if tag in traffic.tags
     }
     others = []
     for name in [*percents, *(name for name in soon.percents if name not in percents)]:
@@ -206,33 +209,34 @@ def _start(revision: dict[str, Any]) -> Start | None:
     status, annotations = revision.get("status", {}), annotations_of(revision)
     if condition(revision)[0] == "True":
         return None
-    deadline = _DURATION.fullmatch(annotations.get(f"{_SERVING}/progress-deadline", ""))
-    parts = [int(part or 0) for part in deadline.groups()] if deadline else [0, 0, 0]
-    limit = timedelta(hours=parts[0], minutes=parts[1], seconds=parts[2]) or _PROGRESS
+    try:
+        deadline = timedelta(seconds=duration(annotations[f"{_SERVING}/progress-deadline"]))
+    except (KeyError, ValueError):
+        deadline = _PROGRESS
     return Start(
         up=status.get("actualReplicas") or 0,
         failed=failed(revision),
-        empty=max(_scale(annotations, "initial", 1), _scale(annotations, "min")) == 0,
-        patience=limit / 2,
+        empty=started_with(annotations) == 0,
+        patience=(deadline or _PROGRESS) / 2,
     )
 
 
 def _target(service: dict[str, Any], revision: dict[str, Any]) -> Target:
     annotations = annotations_of(revision)
-    most = _scale(annotations, "max")
+    most = scale(annotations, "max-scale")
     return Target(
         resource=Resource.REVISION,
         name=revision["metadata"]["name"],
         version=revision["metadata"]["resourceVersion"],
         uid=revision["metadata"]["uid"],
-        floor=_scale(annotations, "min"),
+        floor=scale(annotations, "min-scale"),
         most=most or None,
         per_replica=_per_replica(revision["spec"], annotations),
         gpus=_gpus(revision["spec"]),
         activation=_activation(service, annotations),
         held=held(service),
         replicas=revision.get("status", {}).get("desiredReplicas"),
-        scaler="hpa" if annotations.get(f"{_SCALING}/class", "").startswith("hpa.") else "kpa",
+        scaler="hpa" if annotations.get(f"{PREFIX}class", "").startswith("hpa.") else "kpa",
         changed=_changed(service, revision),
         left=left(revision),
     )
@@ -254,19 +258,13 @@ def _changed(service: dict[str, Any], revision: dict[str, Any]) -> tuple[str, da
     return last_change(service, "spec", "template")
 
 
-def _scale(annotations: dict[str, str], which: str, else_: int = 0) -> int:
-    """The value of min-scale and the like, which have an older spelling each."""
-    new, old = f"{_SCALING}/{which}-scale", f"{_SCALING}/{which}Scale"
-    return int(annotations.get(new) or annotations.get(old) or else_)
-
-
 def _per_replica(spec: dict[str, Any], annotations: dict[str, str]) -> float | None:
     """What the autoscaler means a replica to have at once, as Knative reckons it."""
-    if annotations.get(f"{_SCALING}/metric", "concurrency") != "concurrency":
+    if annotations.get(f"{PREFIX}metric", "concurrency") != "concurrency":
         return None
     places = float(spec.get("containerConcurrency") or math.inf)
-    target = float(annotations.get(f"{_SCALING}/target", places))
-    percent = float(annotations.get(f"{_SCALING}/target-utilization-percentage", _PERCENT))
+    target = float(annotations.get(f"{PREFIX}target", places))
+    percent = float(annotations.get(f"{PREFIX}target-utilization-percentage", _PERCENT))
     together = min(target, places)
     return (together if math.isfinite(together) else _TARGET) * percent / 100
 

@@ -30,6 +30,7 @@ class Lease:
         holder: our name.
         duration: how long it is ours without being renewed.
         memory: what the last holder has left.
+        continued: whether it was ours before it was taken, so that nobody else has acted since.
     """
 
     cluster: Cluster
@@ -37,6 +38,7 @@ class Lease:
     holder: str
     duration: timedelta
     memory: str | None = None
+    continued: bool = False
     _object: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
@@ -100,6 +102,7 @@ class Lease:
         if other != self.holder and (until := _until(spec)) > now:
             raise Taken(f"{other} has the Lease {self.name} until {until:%H:%M:%S} UTC")
         self.memory = annotations_of(found).get(MEMORY)
+        self.continued = spec.get("holderIdentity") == self.holder
         changes = (spec.get("leaseTransitions") or 0) + (other != self.holder)
         found["spec"] = {**mine, "leaseTransitions": changes}
         self._object = self.cluster.replace(Resource.LEASE, self.name, found)

@@ -10,14 +10,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from keepalive.cluster.autoscaling import floor_annotations
 from keepalive.cluster.client import Cluster, Resource
 from keepalive.failure import Failure
 
 HOLD = "ember.dev/hold"
 EARLIER = ("ember.dev/floor-reason", "ember.dev/floor-changed")
 """What earlier versions of Ember have left on Revisions; removing it may replace pods as well."""
-MIN_SCALE = "autoscaling.knative.dev/min-scale"
-ACTIVATION_SCALE = "autoscaling.knative.dev/activation-scale"
 _COMPONENT = "ember-prescale"
 _MOST_MESSAGE = 1000
 
@@ -83,9 +82,7 @@ def change(cluster: Cluster, target: Target, floor: int, why: str, now: datetime
     """
     patch: dict[str, Any] = {"spec": {"minReplicas": floor}}
     if target.resource is Resource.REVISION:
-        annotations = {MIN_SCALE: str(floor)}
-        if target.activation:  # one below the floor is refused
-            annotations[ACTIVATION_SCALE] = str(max(target.activation, floor))
+        annotations = floor_annotations(floor, target.activation or 0)
         patch = {"metadata": {"annotations": annotations}}
     cluster.patch(target.resource, target.name, patch, version=target.version)
     try:

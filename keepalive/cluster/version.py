@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from keepalive.cluster.autoscaling import PREFIX
 from keepalive.cluster.client import Cluster, Missing, Resource
 from keepalive.cluster.target import annotations_of
 from keepalive.failure import Exit, Failure
@@ -17,7 +18,6 @@ from keepalive.failure import Exit, Failure
 if TYPE_CHECKING:
     from typing import Any
 
-SCALING = "autoscaling.knative.dev/"
 SYSTEM = "knative-serving"
 _LEAST_VERSION = (1, 21)
 _VERSION = re.compile(r"v?(\d+)\.(\d+)")
@@ -73,7 +73,7 @@ def _copied(cluster: Cluster, revision: str) -> bool | None:
 
 
 def _scaling(thing: dict[str, Any]) -> bool:
-    return any(name.startswith(SCALING) for name in annotations_of(thing))
+    return any(name.startswith(PREFIX) for name in annotations_of(thing))
 
 
 def _label(cluster: Cluster) -> str:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from keepalive.cluster.autoscaling import PREFIX, alias, setting
 from keepalive.cluster.pin import complaint
-from keepalive.doctor.annotation import AUTOSCALING, alias, scaling
 from keepalive.doctor.view import REVISION, Role, Thing, annotations_of, containers, get, many
 from keepalive.doctor.view import revision as revision_of
 
@@ -43,7 +43,7 @@ def held(service: Thing, config: Config, _: Mapping[str, str]) -> Iterator[str]:
     The activator applies idleTimeoutSeconds to the requests that it holds.
     """
     spec, given = revision_of(service), annotations_of(service)
-    none = "0" in {scaling(given, "min-scale") or "0", scaling(given, "initial-scale")}
+    none = "0" in {setting(given, "min-scale") or "0", setting(given, "initial-scale")}
     whole = spec.get("timeoutSeconds") or config.seconds
     start, idle = spec.get("responseStartTimeoutSeconds") or whole, spec.get("idleTimeoutSeconds")
     if none and config.scales_to_zero and idle and idle < start:
@@ -75,16 +75,16 @@ def idle(service: Thing, _: Config, __: Mapping[str, str]) -> Iterator[str]:
     """Values that have no effect beside others."""
     given = annotations_of(service)
     for name in sorted(given):
-        short = name.removeprefix(AUTOSCALING)
-        if short != name and alias(short) != short and AUTOSCALING + alias(short) in given:
-            yield f"{AUTOSCALING}{alias(short)} has no effect beside {name}; leave one"
-    least = scaling(given, "min-scale") or "0"
-    if least != "0" and scaling(given, "scale-to-zero-pod-retention-period") not in {None, "0s"}:
+        short = name.removeprefix(PREFIX)
+        if short != name and alias(short) != short and PREFIX + alias(short) in given:
+            yield f"{PREFIX}{alias(short)} has no effect beside {name}; leave one"
+    least = setting(given, "min-scale") or "0"
+    if least != "0" and setting(given, "scale-to-zero-pod-retention-period") not in {None, "0s"}:
         yield (
             f"scale-to-zero-pod-retention-period has no effect with min-scale {least}: the last"
             " replica never goes"
         )
-    if least != "0" and scaling(given, "initial-scale") == "0":
+    if least != "0" and setting(given, "initial-scale") == "0":
         yield (
             f"initial-scale 0 has no effect with min-scale {least}: a new revision waits for"
             f" {least}, and where there is room for the old one's replicas only, for ever; write"

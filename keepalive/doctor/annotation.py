@@ -11,15 +11,14 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
+from keepalive.cluster.autoscaling import HPA, KPA, PREFIX, alias
 from keepalive.doctor.formats import quantity
 from keepalive.doctor.shape import INT32
-from keepalive.kpa.settings import duration
+from keepalive.times import duration
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-AUTOSCALING = "autoscaling.knative.dev/"
-KPA, HPA = "kpa.autoscaling.knative.dev", "hpa.autoscaling.knative.dev"
 _HOUR_S = 3600.0
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _OTHERS = {
@@ -117,17 +116,10 @@ _ONE_NAME = {"class", "target", "metric", "window", "activation-scale"}
 """Those that have no alias."""
 
 
-def alias(name: str) -> str:
-    """The older way to write an annotation: max-scale was maxScale."""
-    return re.sub("-([a-z])", lambda found: found[1].upper(), name)
-
-
 ON_REVISION: dict[str, Value] = {
-    **{AUTOSCALING + name: value for name, value in _AUTOSCALING.items()},
+    **{PREFIX + name: value for name, value in _AUTOSCALING.items()},
     **{
-        AUTOSCALING + alias(name): value
-        for name, value in _AUTOSCALING.items()
-        if name not in _ONE_NAME
+        PREFIX + alias(name): value for name, value in _AUTOSCALING.items() if name not in _ONE_NAME
     },
     "serving.knative.dev/progress-deadline": _lasting("1s"),
     "serving.knative.dev/no-gc": _ANYTHING,
@@ -185,12 +177,6 @@ def on_service(given: Mapping[str, str]) -> Iterator[str]:
 def on_revision(given: Mapping[str, str]) -> Iterator[str]:
     """What is wrong with the annotations of a revision's template."""
     yield from _wrong(given, ON_REVISION, "spec.template.metadata.annotations", "a revision")
-
-
-def scaling(given: Mapping[str, str], name: str) -> str | None:
-    """The value of an autoscaling annotation, by whichever of its names; None without it."""
-    found = given.get(AUTOSCALING + name)
-    return found if found is not None else given.get(AUTOSCALING + alias(name))
 
 
 def _wrong(

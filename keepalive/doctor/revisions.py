@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from keepalive.cluster.autoscaling import PREFIX
 from keepalive.doctor.view import Thing, get, many, template
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-_SCALING = "autoscaling.knative.dev"
 _FREE = {
     f"serving.knative.dev/{name}"
     for name in ("lastPinned", "no-gc", "routingStateModified", "routes")
@@ -58,7 +58,7 @@ def perhaps_written(revision: Thing, services: Mapping[str, Thing]) -> Iterator[
 def _copied(revision: Thing) -> list[str]:
     """The annotations that Knative copies."""
     given = get(revision, "metadata", "annotations")
-    return [name for name in given if not name.startswith(_SCALING) and name not in _FREE]
+    return [name for name in given if not name.startswith(PREFIX) and name not in _FREE]
 
 
 def _owners(revision: Thing) -> set[str]:

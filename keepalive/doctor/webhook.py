@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from keepalive.cluster.autoscaling import HPA, KPA, setting
 from keepalive.doctor import annotation, pod
-from keepalive.doctor.annotation import HPA, KPA, scaling
 from keepalive.doctor.config import ZERO_INITIAL_SCALE, Need
 from keepalive.doctor.fields import METADATA, SERVICE
 from keepalive.doctor.shape import INT32, Guard, Wrong
@@ -89,7 +89,7 @@ def scale(service: Thing, config: Config) -> Iterator[str]:
     given = annotations_of(service)
 
     def count(name: str) -> int:
-        text = str(scaling(given, name) or "0")
+        text = str(setting(given, name) or "0")
         return min(int(text), INT32) if text.isdecimal() else 0
 
     least, most = count("min-scale"), count("max-scale")
@@ -105,7 +105,7 @@ def scale(service: Thing, config: Config) -> Iterator[str]:
             f"initial-scale is above max-scale: a revision waits for {start} replicas before it is"
             f" ready, and gets {most} at most"
         )
-    if config.most_scale and scaling(given, "max-scale") and not 0 < most <= config.most_scale:
+    if config.most_scale and setting(given, "max-scale") and not 0 < most <= config.most_scale:
         yield f"max-scale must be from 1 to {config.most_scale}, the max-scale-limit of the cluster"
     metric = given.get("autoscaling.knative.dev/metric")
     kind = given.get("autoscaling.knative.dev/class", config.autoscaler)
@@ -152,7 +152,7 @@ def flags(service: Thing, config: Config) -> Iterator[str]:
 
 def needs(service: Thing) -> Iterator[tuple[str, Need]]:
     """What a Service has that a cluster's configuration guards, and what that has to say."""
-    if scaling(annotations_of(service), "initial-scale") == "0":
+    if setting(annotations_of(service), "initial-scale") == "0":
         yield "initial-scale: '0'", ZERO_INITIAL_SCALE
     for told in SERVICE.look(service, ""):
         if isinstance(told, Guard):

@@ -14,10 +14,10 @@ import click
 from keepalive import options
 from keepalive.failure import Exit, Failure
 from keepalive.forecasting import backtest as backtests
+from keepalive.forecasting.demand import DemandHistory
 from keepalive.forecasting.forecast import HISTORY_WEEKS, Forecaster
-from keepalive.prescaler import signals
-from keepalive.prescaler.schedule_file import zone
 from keepalive.prometheus import Point, Prometheus
+from keepalive.times import zone
 
 if TYPE_CHECKING:
     from zoneinfo import ZoneInfo
@@ -173,7 +173,7 @@ def _points(
         points = _read(path)
         return points, max(point.at for point in points)
     now = datetime.now(UTC)
-    return signals.history(Prometheus(str(url), proof), selector, now, weeks), now
+    return DemandHistory(Prometheus(str(url), proof), selector, weeks).read(now), now
 
 
 def _read(path: Path) -> tuple[Point, ...]:

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from zoneinfo import ZoneInfo
 
-    from keepalive.prescaler.schedule import Event
     from keepalive.prometheus import Point
 
 STEP = timedelta(minutes=5)
@@ -73,7 +72,7 @@ class Forecaster:
             end within one step are averaged.
         timezone: by whose clocks people live.
         lead: how far ahead the errors of the band are measured.
-        leave_out: spans that were unlike their weekdays.
+        leave_out: when days were unlike their weekdays, each from and to.
 
     Attributes:
         values: demand by the number of the step of time.
@@ -85,12 +84,12 @@ class Forecaster:
         points: Iterable[Point],
         timezone: ZoneInfo,
         lead: timedelta,
-        leave_out: Iterable[Event] = (),
+        leave_out: Iterable[tuple[datetime, datetime]] = (),
     ) -> None:
         self._timezone = timezone
         self._lead = max(1, math.ceil(lead / STEP))
         self.lead = self._lead * STEP
-        spans = [(event.begins, event.ends) for event in leave_out]
+        spans = tuple(leave_out)
         sums: dict[int, tuple[float, int]] = {}
         for point in points:
             if not any(begins <= point.at < ends for begins, ends in spans):

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from keepalive.cluster.client import Cluster
-    from keepalive.prescaler.prescale import Prescaler, Round, Wanted
+    from keepalive.prescaler.config import PrescalerConfig
+    from keepalive.prescaler.prescaler import Prescaler, Round
     from keepalive.prescaler.schedule import Schedule
 
 _LEASE_S = 55.0
@@ -119,11 +120,12 @@ def prescale(
         click.echo(_planned(schedule, at, as_json=as_json))
         return
     from keepalive.cluster.client import Cluster
-    from keepalive.prescaler.prescale import Prescaler, Wanted
+    from keepalive.prescaler.config import PrescalerConfig
+    from keepalive.prescaler.prescaler import Prescaler
     from keepalive.prometheus import Prometheus
 
     proof = options.headers(prometheus_headers, "--prometheus-header")
-    wanted = Wanted(
+    wanted = PrescalerConfig(
         service=service,
         hpa=hpa,
         prometheus=Prometheus(prometheus, proof) if prometheus else None,
@@ -160,7 +162,7 @@ def prescale(
 
 
 def _planned(schedule: Schedule, at: str | None, *, as_json: bool) -> str:
-    from keepalive.prescaler.planned import moment, planned
+    from keepalive.prescaler.preview import moment, planned
 
     try:
         return planned(schedule, moment(at, schedule), as_json=as_json)
@@ -192,23 +194,25 @@ def _once(
 
 def _watch(
     cluster: Cluster,
-    wanted: Wanted,
+    wanted: PrescalerConfig,
     schedule_path: Path,
     every: float,
     tell: Callable[[Round], int],
 ) -> None:
     """Rounds until a signal, each with the schedule as it is then; one that fails is told."""
     from keepalive.cluster.lease import Lease, Taken
-    from keepalive.prescaler.prescale import Prescaler
+    from keepalive.prescaler.observe import Observer
+    from keepalive.prescaler.prescaler import Prescaler
 
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
     holder, lease_s = _holder(), every * _LEASE_ROUNDS
+    observer = Observer(wanted)
     known: str | None = None
     while not stop.is_set():
         try:
-            prescaler = Prescaler(cluster, wanted, schedule_file.read(schedule_path))
+            prescaler = Prescaler(cluster, wanted, schedule_file.read(schedule_path), observer)
             _once(prescaler, holder, lease_s, tell, last=False)
         except Failure as failure:
             click.echo(f"Error: {failure}", err=True)
@@ -220,7 +224,11 @@ def _watch(
 
 
 def _rest(
-    stop: threading.Event, cluster: Cluster, wanted: Wanted, seconds: float, known: str | None
+    stop: threading.Event,
+    cluster: Cluster,
+    wanted: PrescalerConfig,
+    seconds: float,
+    known: str | None,
 ) -> str | None:
     """Wait, but no longer than until there is a new Revision; the name of the last one."""
     from keepalive.cluster import knative
@@ -238,7 +246,7 @@ def _holder() -> str:
     return f"{socket.gethostname()}-{secrets.token_hex(4)}"
 
 
-def _publish(done: Round, wanted: Wanted, gateway: str | None, file: Path | None) -> None:
+def _publish(done: Round, wanted: PrescalerConfig, gateway: str | None, file: Path | None) -> None:
     from keepalive.prescaler import metrics as pool_metrics
     from keepalive.publish import publish
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
 
-    from keepalive.prescaler.prescale import Round
+    from keepalive.prescaler.prescaler import Round
 
 _MODEL = {
     "ready": ("ember_pool_ready_replicas", "Replicas that take traffic."),
@@ -67,7 +67,11 @@ def registry(done: Round, now: float) -> CollectorRegistry:
     gauge("ember_floor_need_replicas", "What it would be without limits.", done.decision.need)
     gauge("ember_floor_gpu_hours", "GPU-hours of floor today.", done.decision.memory.spent)
     gauge("ember_prescale_time_seconds", "When the last round was done.", now)
-    gauge("ember_prescale_blind", "1 if nothing is seen of the replicas.", bool(done.seen.blind))
+    gauge(
+        "ember_prescale_blind",
+        "1 if nothing is seen of the replicas.",
+        bool(done.seen.pool_failure),
+    )
     states = Gauge("ember_pool_state", "1 for how the pool is.", ["state"], registry=made)
     for state in State:
         states.labels(state).set(state is done.decision.finding.state)

@@ -10,13 +10,14 @@ import math
 import tomllib
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from keepalive.failure import Exit, Failure
 from keepalive.prescaler.schedule import Batch, Event, Pool, Schedule, Window
+from keepalive.times import zone
 
 if TYPE_CHECKING:
     from pathlib import Path
+    from zoneinfo import ZoneInfo
 
 _MOST_HOURS = 168.0
 _MOST_FLOOR = 10_000
@@ -67,21 +68,6 @@ def parse(text: str) -> Schedule:
     for done in (*table.read, table):
         done.close()
     return schedule
-
-
-def zone(name: str) -> ZoneInfo:
-    """A time zone by its name.
-
-    Raises:
-        ValueError: it is not known; the text says what to do.
-    """
-    try:
-        return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise ValueError(
-            f"timezone: {name!r} is not known here; write it as in Europe/Berlin, and see that the"
-            " system has time zones (package tzdata)"
-        ) from None
 
 
 def _window(table: _Table, most: int) -> Window:

@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from keepalive.forecasting.forecast import STEP
 from keepalive.prescaler.pool import Model, Node
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
-    from keepalive.prometheus import Point, Prometheus
-
-DEMAND = 'sum(rate(ember_request_seconds_sum{{route="/v1/swap"{more}}}[{window}]))'
-"""Requests at once, the mean over a window (Little's law): from a counter, nothing between two
-scrapes is missed."""
+    from keepalive.prometheus import Prometheus
 
 _PHASES = "starting|fetching|loading|warming"
 _MODEL = {
@@ -50,39 +42,12 @@ _NODE = {
 }
 
 
-def demand(matchers: str, window: str = "5m") -> str:
-    """The query for requests at once.
-
-    Args:
-        matchers: of labels, in PromQL, e.g. `namespace="ember"`; "" for all.
-        window: over which it is the mean.
-    """
-    return DEMAND.format(more=f", {matchers}" if matchers else "", window=window)
-
-
-def history(prometheus: Prometheus, matchers: str, now: datetime, weeks: int) -> tuple[Point, ...]:
-    """Requests at once in the last weeks, in steps as forecasts have them.
-
-    Args:
-        prometheus: whom to ask.
-        matchers: of the replicas' metrics, as for `demand`.
-        now: when it ends.
-        weeks: how long it is; a little is added, so that changed clocks cut nothing off.
-
-    Raises:
-        Failure: it does not answer.
-    """
-    end = now - timedelta(seconds=now.timestamp() % STEP.total_seconds())
-    begin = end - timedelta(days=7 * weeks, hours=2)
-    return prometheus.points(demand(matchers), begin, end, STEP)
-
-
 def model(prometheus: Prometheus, matchers: str) -> Model | None:
     """The model layer; None when no replica is seen.
 
     Args:
         prometheus: whom to ask.
-        matchers: of the replicas' metrics, as for `demand`.
+        matchers: of the replicas' metrics, e.g. `namespace="ember"`; "" for all.
 
     Raises:
         Failure: it does not answer.
@@ -113,7 +78,7 @@ def node(prometheus: Prometheus, matchers: str) -> Node | None:
 
     Args:
         prometheus: whom to ask.
-        matchers: of DCGM's metrics, as for `demand`.
+        matchers: of DCGM's metrics, e.g. `namespace="ember"`; "" for all.
 
     Raises:
         Failure: it does not answer.

@@ -10,7 +10,7 @@ from keepalive.cluster.client import Conflict, Missing, Resource
 from keepalive.cluster.readiness import condition
 from keepalive.cluster.target import annotations_of, held
 from keepalive.failure import Exit, Failure
-from keepalive.rollout import scale, traffic
+from keepalive.rollout import replicas, traffic
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -122,11 +122,11 @@ class Live:
         for _ in range(_TRIES):
             try:
                 revision = self.revision(name)
-                count = scale.bounded(wanted(scale.floor(revision)), annotations_of(revision))
-                if count == scale.floor(revision):
+                count = replicas.bounded(wanted(replicas.floor(revision)), annotations_of(revision))
+                if count == replicas.floor(revision):
                     return
                 version = revision["metadata"]["resourceVersion"]
-                patch = scale.floor_patch(revision, count)
+                patch = replicas.floor_patch(revision, count)
                 self.cluster.patch(Resource.REVISION, name, patch, version=version)
             except Missing:
                 return

@@ -10,12 +10,12 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from keepalive.cluster.autoscaling import INITIAL_SCALE, started_with
 from keepalive.cluster.kubectl import ran
 from keepalive.cluster.pin import UNPIN, complaint, pinned
 from keepalive.cluster.target import annotations_of
 from keepalive.failure import Exit, Failure
-from keepalive.rollout import scale, traffic
-from keepalive.rollout.scale import INITIAL_SCALE
+from keepalive.rollout import replicas, traffic
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -108,9 +108,9 @@ def decide(
         if unpins and UNPIN not in annotations_of(live):
             _is_latest(live)
         return Preflight(before.get(INITIAL_SCALE) if before != after else None, told, unpins)
-    if scale.starts_empty(after):
+    if not started_with(after):
         return Preflight(None, told, unpins)
-    count = scale.bounded(asked.replicas or scale.needed(revisions, after), after)
+    count = replicas.bounded(asked.replicas or replicas.needed(revisions, after), after)
     if str(count) == after.get(INITIAL_SCALE):
         return Preflight(None, told, unpins)
     starts = f"The new revision starts with {count} replicas; REPLICAS=… says otherwise."

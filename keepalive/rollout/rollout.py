@@ -10,24 +10,25 @@ import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from keepalive.cluster.autoscaling import scale
 from keepalive.cluster.client import Missing
 from keepalive.cluster.pin import complaint
 from keepalive.cluster.readiness import condition, failed
 from keepalive.exchange import Unreachable
 from keepalive.failure import Exit, Failure
 from keepalive.pinger import swap
-from keepalive.rollout import judge, scale, traffic
+from keepalive.rollout import judge, replicas, traffic
+from keepalive.rollout.config import Wanted, Worse
 from keepalive.rollout.live import Live
 from keepalive.rollout.traffic import Progress
 from keepalive.rollout.unpin import unpin
-from keepalive.rollout.wanted import Wanted, Worse
 
 __all__ = ["Rollout", "Wanted", "Worse"]
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from keepalive.cluster.client import Cluster
+from keepalive.cluster.client import Cluster
 
 _LOOK_S = 2.0
 
@@ -106,7 +107,7 @@ class Rollout:
                 self._try(made)
                 self._steps(made)
             else:  # it gets its pod when the old one has gone, and that goes when nobody asks it
-                self._shift(made, scale.WHOLE)
+                self._shift(made, replicas.WHOLE)
                 self._try(made)
         except Worse:
             self.undo(made)
@@ -178,18 +179,18 @@ class Rollout:
             raise Failure(" ".join(filter(None, (told, complaint(service)))), Exit.CONFIG)
         serving = self._revision(old)
         template = traffic.template(service)
-        replicas = scale.needed([serving], template)
+        count = replicas.needed([serving], template)
         if wanted.replicas:
-            replicas = scale.bounded(wanted.replicas, template)
+            count = replicas.bounded(wanted.replicas, template)
         if wanted.single_gpu:
-            replicas = 0
+            count = 0
         return Progress(
             wanted.image,
             old,
             wanted.tag,
             before=latest,
-            replicas=replicas,
-            floor=scale.floor(serving),
+            replicas=count,
+            floor=replicas.floor(serving),
         )
 
     def _named(self, made: Progress) -> Progress:
@@ -280,10 +281,10 @@ class Rollout:
 
     def _give(self, made: Progress, percent: int) -> None:
         """Give the new revision a part of the traffic, and first the replicas for it."""
-        count = scale.share(made.replicas, percent)
+        count = replicas.share(made.replicas, percent)
         self._live.set_floor(made.new, lambda floor: max(floor, count))
         end = self.clock() + self.wanted.wait_s
-        while (there := scale.replicas(self._revision(made.new))) < count:
+        while (there := replicas.replicas(self._revision(made.new))) < count:
             if self.clock() >= end:
                 raise Worse(
                     f"{made.new} has {there} of the {count} replicas that {percent} % of the"
@@ -320,7 +321,7 @@ class Rollout:
     def _end(self, made: Progress) -> None:
         """Leave all as after any other update, with the floor that there was before."""
         template = traffic.template(self._live.settled())
-        own = scale.bounded(max(made.floor, scale.least(template)), template)
+        own = replicas.bounded(max(made.floor, scale(template, "min-scale")), template)
         self._live.set_floor(made.new, lambda floor: made.lasting(floor, own))
         self._live.change(lambda found: traffic.ended(found, made))
         if told := complaint(self._moved(made.new)):
@@ -334,7 +335,7 @@ class Rollout:
     def _moved(self, name: str) -> dict[str, Any]:
         """The Service, once a revision really has all traffic."""
         return self._live.settled(
-            lambda found: traffic.percents(found) == {name: scale.WHOLE}, "the traffic"
+            lambda found: traffic.percents(found) == {name: replicas.WHOLE}, "the traffic"
         )
 
     def _revision(self, name: str) -> dict[str, Any]:

@@ -6,10 +6,11 @@ import json
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from keepalive.cluster.autoscaling import INITIAL_SCALE, MIN_SCALE
 from keepalive.cluster.pin import ROLLOUT, UNPIN
 from keepalive.cluster.target import annotations_of
 from keepalive.failure import Exit, Failure
-from keepalive.rollout.scale import INITIAL_SCALE, MIN_SCALE, WHOLE
+from keepalive.rollout.replicas import WHOLE
 
 MARK = ROLLOUT
 RETRY = "ember.dev/rolled-out-after"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from keepalive.cluster.pin import named
 from keepalive.failure import Exit, Failure
-from keepalive.rollout import scale, traffic
+from keepalive.rollout import replicas, traffic
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -45,5 +45,5 @@ def unpin(live: Live, say: Callable[[str], None]) -> None:
             Exit.CONFIG,
         )
     live.change(lambda found: traffic.unpinned(live.same(service, found)))
-    live.settled(lambda found: traffic.percents(found) == {serving: scale.WHOLE}, "the traffic")
+    live.settled(lambda found: traffic.percents(found) == {serving: replicas.WHOLE}, "the traffic")
     say(f"{serving} has all traffic; the next revision gets it when it is ready")

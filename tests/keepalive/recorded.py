@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from urllib.error import URLError
 from urllib.request import urlopen
 
-from tests.keepalive.weeks import weeks
+from tests.keepalive.forecasting.weeks import weeks
 
 AFTER = timedelta(minutes=20)
 """How long after they were recorded instant queries still find the last values."""

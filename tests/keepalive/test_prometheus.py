@@ -9,12 +9,13 @@ from itertools import pairwise
 import pytest
 
 from keepalive.failure import Failure
+from keepalive.forecasting.demand import query
 from keepalive.forecasting.forecast import STEP, Forecaster
 from keepalive.prescaler import signals
 from keepalive.prometheus import Prometheus
 from tests.keepalive.answering import answering
+from tests.keepalive.forecasting.weeks import BERLIN, usual
 from tests.keepalive.recorded import demand, prometheus, recorded, text
-from tests.keepalive.weeks import BERLIN, usual
 from tests.running import unused_port
 
 NAMESPACE = 'namespace="ember"'
@@ -126,7 +127,7 @@ class TestRanges:
     def test_demand_is_read_and_forecast(self, url):
         now = datetime.now(UTC)
         begin = now.replace(minute=0, second=0, microsecond=0) - timedelta(days=28)
-        points = Prometheus(url).points(signals.demand(NAMESPACE), begin, now, STEP)
+        points = Prometheus(url).points(query(NAMESPACE), begin, now, STEP)
         assert len(points) > 27 * 288
         for point in points[1000:-1:500]:
             assert fits(point.value, point.at)
@@ -137,7 +138,7 @@ class TestRanges:
         end = datetime.now(UTC).replace(microsecond=0)
         begin = end - timedelta(seconds=60 * 21_000)
         step = timedelta(seconds=60)
-        points = Prometheus(url).points(signals.demand(NAMESPACE), begin, end, step)
+        points = Prometheus(url).points(query(NAMESPACE), begin, end, step)
         times = [point.at for point in points]
         assert len(times) == 21_001
         assert all(b - a == step for a, b in pairwise(times))
@@ -145,7 +146,7 @@ class TestRanges:
     def test_a_time_without_values_has_no_points(self, url):
         long_ago = datetime(2020, 1, 1, tzinfo=UTC)
         asked = (long_ago, long_ago + timedelta(hours=1), STEP)
-        assert Prometheus(url).points(signals.demand(""), *asked) == ()
+        assert Prometheus(url).points(query(""), *asked) == ()
 
 
 class TestFailures:

@@ -8,7 +8,7 @@ import subprocess
 import pytest
 import yaml
 
-from keepalive import hpa
+from keepalive.planning import hpa
 from tests.knative.manifests import KNATIVE
 
 FOLDER = KNATIVE / "components/qps-hpa"

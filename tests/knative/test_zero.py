@@ -7,8 +7,8 @@ import re
 import pytest
 import yaml
 
-from keepalive.kpa.replay import replay
-from keepalive.kpa.settings import read
+from keepalive.planning.kpa.replay import replay
+from keepalive.planning.kpa.settings import read
 from tests.knative import webhook
 from tests.knative.manifests import ROOT
 from tests.knative.overlay import built

@@ -13,21 +13,22 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from keepalive.plan import picture as plotted
-from keepalive.plan.explain import explain
-from keepalive.plan.naive import naive
-from keepalive.plan.search import search
-from keepalive.plan.trial import Trial
-from keepalive.simulation import picture, scaling
-from keepalive.simulation.picture import seconds
-from keepalive.simulation.run import Scenario, simulate
-from keepalive.traces import shapes
+from keepalive.planning.pictures import search as plotted
+from keepalive.planning.pictures import simulation as picture
+from keepalive.planning.pictures.simulation import seconds
+from keepalive.planning.search.descent import search
+from keepalive.planning.search.explain import explain
+from keepalive.planning.search.naive import naive
+from keepalive.planning.search.trial import Trial
+from keepalive.planning.simulation import scaling
+from keepalive.planning.simulation.run import Scenario, simulate
+from keepalive.planning.traces import shapes
 from tests.bench.elastic import cases
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from keepalive.simulation.outcome import Outcome
+    from keepalive.planning.simulation.outcome import Outcome
 
 _QUEUE = 320
 PARTS = ("flash", "tide", "week", "surge", "clusters", "speed")

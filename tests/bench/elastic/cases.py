@@ -10,23 +10,23 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 
-from keepalive import hpa
-from keepalive.kpa.settings import Metric, Settings
-from keepalive.plan.choice import Choice, Cover
-from keepalive.plan.search import Bounds
-from keepalive.plan.trial import Objective, Trials
+from keepalive.planning import hpa
+from keepalive.planning.kpa.settings import Metric, Settings
+from keepalive.planning.search.choice import Choice, Cover
+from keepalive.planning.search.descent import Bounds
+from keepalive.planning.search.trial import Objective, Trials
+from keepalive.planning.simulation import scaling
+from keepalive.planning.simulation.floors import floors
+from keepalive.planning.simulation.options import Given
+from keepalive.planning.simulation.run import Scenario, simulate
+from keepalive.planning.simulation.service import Service, line
+from keepalive.planning.traces import shapes
 from keepalive.prescaler.schedule import Schedule, Window
-from keepalive.simulation import scaling
-from keepalive.simulation.floors import floors
-from keepalive.simulation.options import Given
-from keepalive.simulation.run import Scenario, simulate
-from keepalive.simulation.service import Service, line
-from keepalive.traces import shapes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from keepalive.simulation.outcome import Outcome
+    from keepalive.planning.simulation.outcome import Outcome
 
 UTC = ZoneInfo("UTC")
 MONDAY = datetime(2026, 3, 2, tzinfo=UTC)

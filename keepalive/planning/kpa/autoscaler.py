@@ -1,0 +1,92 @@
+"""One revision's autoscaler over time: reports in, replicas out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from keepalive.planning.kpa import decider, scaler
+from keepalive.planning.kpa.decider import Observed
+from keepalive.planning.kpa.settings import Averaging
+from keepalive.planning.kpa.windows import ExponentialWindow, Window
+
+if TYPE_CHECKING:
+    from keepalive.planning.kpa.scaler import Scaled
+    from keepalive.planning.kpa.settings import Settings
+    from keepalive.planning.kpa.windows import Averaged
+
+
+class Autoscaler:
+    """It starts with a new revision, of which the first replicas are being made.
+
+    Args:
+        settings: of the revision.
+        ready: replicas that are ready already, when it takes over a running revision.
+
+    Attributes:
+        desired: what was decided last.
+        spare: the spare burst capacity.
+        status: of the revision.
+        stable: average over the stable window at the last tick; None without data.
+        panic: average over the panic window at the last tick; None without data.
+    """
+
+    def __init__(self, settings: Settings, ready: int = 0) -> None:
+        self._settings = settings
+        kind = ExponentialWindow if settings.averaging is Averaging.EXPONENTIAL else Window
+        self._stable: Averaged = kind(settings.window_s)
+        self._panic: Averaged = kind(settings.panic_window_s)
+        self._memory = decider.first_memory(0, ready)
+        self.desired = scaler.UNKNOWN
+        self.spare = decider.first_spare(settings)
+        self.status = scaler.Status()
+        self.stable: float | None = None
+        self.panic: float | None = None
+
+    @classmethod
+    def running(cls, settings: Settings, ready: int) -> Autoscaler:
+        """For a revision that has been running, with that many replicas or scaled to zero."""
+        autoscaler = cls(settings, ready)
+        standing = scaler.Standing.ACTIVE if ready else scaler.Standing.INACTIVE
+        autoscaler.status = scaler.Status(standing, initialised=True, proxied=0)
+        autoscaler.desired = ready
+        return autoscaler
+
+    @property
+    def panicking(self) -> bool:
+        """Whether it panics."""
+        return self._memory.panicked is not None
+
+    @property
+    def proxied(self) -> bool:
+        """Whether the activator is in the path."""
+        return self.status.proxied is not None
+
+    def report(self, now: int, load: float) -> None:
+        """Take the load of this second, of all replicas together."""
+        self._stable.record(now, load)
+        self._panic.record(now, load)
+
+    def tick(self, now: int, ready: int) -> None:
+        """Decide; without data everything stays as it was."""
+        self.stable = self.panic = None
+        if self._stable.empty(now):
+            return
+        self.stable, self.panic = self._stable.average(now), self._panic.average(now)
+        observed = Observed(now, self.stable, self.panic, ready)
+        decision = decider.decide(self._settings, observed, self._memory)
+        self.desired, self.spare, self._memory = decision.desired, decision.spare, decision.memory
+
+    def reconcile(self, now: int, ready: int, replicas: int, floor: int | None = None) -> Scaled:
+        """Apply what was decided last; the arguments are those of `scaler.reconcile`."""
+        scaled = scaler.reconcile(
+            self._settings,
+            self.status,
+            now,
+            desired=self.desired,
+            spare=self.spare,
+            ready=ready,
+            replicas=replicas,
+            floor=floor,
+        )
+        self.status = scaled.status
+        return scaled

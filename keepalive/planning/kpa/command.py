@@ -1,0 +1,148 @@
+"""`ember kpa`: what Knative's autoscaler would do with a load, tick by tick."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from keepalive.planning.kpa.replay import COLUMNS, replay
+from keepalive.planning.kpa.settings import Averaging, Invalid, read
+from keepalive.planning.traces import steps
+from keepalive.times import duration
+
+if TYPE_CHECKING:
+    from keepalive.planning.kpa.settings import Settings
+
+_AFTER_S = 300
+"""How much longer than the load a replay goes on, beside the autoscaler's own periods."""
+
+
+class Seconds(click.ParamType[float]):
+    """A number of seconds, or a duration such as 1m30s."""
+
+    name = "seconds"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """Read it."""
+        text = str(value)
+        try:
+            number = float(text) if text[-1:].isdigit() else duration(text)
+        except ValueError:
+            self.fail(f"{text!r} is no number of seconds such as 6 or 1m30s.", param, ctx)
+        return number
+
+
+def pairs(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> list[tuple[str, str]]:
+    """`key=value` of the command line, taken apart."""
+    found = []
+    for text in given:
+        key, equals, value = text.partition("=")
+        if not equals:
+            raise click.BadParameter(f"{text!r} is not like max-scale=25.")
+        found.append((key.strip(), value))
+    return found
+
+
+@click.command()
+@click.argument(
+    "trace", type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="TRACE.csv"
+)
+@click.option(
+    "--set",
+    "settings",
+    metavar="KEY=VALUE",
+    multiple=True,
+    callback=pairs,
+    help="A setting of the autoscaler by the name of its annotation or in config-autoscaler, e.g. "
+    "max-scale=25 or stable-window=40s; may be repeated.",
+)
+@click.option(
+    "--container-concurrency",
+    type=click.IntRange(0, 1000),
+    default=0,
+    show_default=True,
+    help="Requests that a replica works on at once; 0 for any number.",
+)
+@click.option(
+    "--cold-start",
+    type=Seconds(),
+    default=10.0,
+    show_default=True,
+    help="Seconds until a wanted replica is ready.",
+)
+@click.option(
+    "--until",
+    type=click.IntRange(0),
+    help="The last second; without it, well after the last line of the trace.",
+)
+def kpa(
+    trace: Path,
+    *,
+    settings: list[tuple[str, str]],
+    container_concurrency: int,
+    cold_start: float,
+    until: int | None,
+) -> None:
+    """Show what Knative's autoscaler would decide for the load in TRACE.csv, every 2 seconds.
+
+    Lines of TRACE.csv are `seconds,load`: requests at once (or with metric=rps, per second) from
+    then on. It starts with a new revision of which the first replica is being made.
+
+    The columns: replicas that are ready, and what the Deployment is set to; averages over the
+    stable and the panic window; whether it panics; replicas desired, and wanted after all rules
+    (-1: not known yet); the excess burst capacity; whether the activator is in the path; where the
+    revision is.
+    """
+    try:
+        chosen = read(settings, container_concurrency)
+    except Invalid as error:
+        raise click.BadParameter(str(error), param_hint="--set") from None
+    load = steps.read(trace)
+    if until is None:
+        periods = chosen.window_s + chosen.scale_down_delay_s + chosen.retention_s
+        until = int(load[-1][0] + periods) + _AFTER_S
+    lines = [header(chosen), ",".join(COLUMNS)]
+    lines += (",".join(row.plain()) for row in replay(load, chosen, cold_start, until))
+    click.echo("\n".join(lines))
+
+
+def header(settings: Settings) -> str:
+    """The settings in force, as one line of comment."""
+    total, target = settings.goal
+    averaging = "" if settings.averaging is Averaging.LINEAR else settings.averaging
+    parts = {
+        "target": _number(target),
+        "total": _number(total),
+        "tbc": _number(settings.burst_capacity),
+        "panicThreshold": _number(settings.panic_threshold),
+        "stableWindow": _period(settings.window_s),
+        "panicWindow": _period(settings.panic_window_s),
+        "scaleDownDelay": _period(settings.scale_down_delay_s),
+        "maxUp": _number(settings.max_up),
+        "maxDown": _number(settings.max_down),
+        "initial": settings.initial_scale,
+        "activation": settings.activation_scale,
+        "min": settings.min_scale,
+        "max": settings.max_scale,
+        "grace": _period(settings.grace_s),
+        "retention": _period(settings.retention_s),
+        "metric": settings.metric,
+        "algorithm": f'"{averaging}"',
+    }
+    return "# decider: " + " ".join(f"{name}={value}" for name, value in parts.items())
+
+
+def _number(value: float) -> str:
+    return str(int(value)) if value == int(value) else repr(value)
+
+
+def _period(seconds: float) -> str:
+    minutes, rest = divmod(seconds, 60)
+    hours, minutes = divmod(int(minutes), 60)
+    if hours:
+        return f"{hours}h{minutes}m{_number(rest)}s"
+    return f"{minutes}m{_number(rest)}s" if minutes else f"{_number(rest)}s"

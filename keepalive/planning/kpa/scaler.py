@@ -1,0 +1,133 @@
+"""What becomes of a decision: minimum and maximum, scaling to zero, and the revision's standing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from keepalive.planning.kpa.settings import Settings
+
+UNKNOWN = -1
+"""Nothing has been decided yet."""
+_PATIENCE_S = 30.0
+"""How much longer than the progress deadline a revision may take before it is given up."""
+
+
+class Standing(StrEnum):
+    """Where a revision is."""
+
+    ACTIVATING = "activating"
+    ACTIVE = "active"
+    INACTIVE = "inactive"
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """What is known of a revision between two reconciliations.
+
+    Attributes:
+        standing: where it is.
+        since: since when.
+        initialised: whether it ever had its first replicas ready.
+        proxied: since when the activator is in the path, if it is.
+    """
+
+    standing: Standing = Standing.ACTIVATING
+    since: int = 0
+    initialised: bool = False
+    proxied: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Scaled:
+    """What follows.
+
+    Attributes:
+        status: of the revision.
+        want: replicas; `UNKNOWN` before anything is known.
+        replicas: what the Deployment is set to.
+    """
+
+    status: Status
+    want: int
+    replicas: int
+
+
+def reconcile(
+    settings: Settings,
+    status: Status,
+    now: int,
+    *,
+    desired: int,
+    spare: int,
+    ready: int,
+    replicas: int,
+    floor: int | None = None,
+) -> Scaled:
+    """Apply what was decided last.
+
+    Args:
+        settings: of the revision.
+        status: before.
+        now: seconds.
+        desired: replicas that were decided, or `UNKNOWN`.
+        spare: the spare burst capacity.
+        ready: replicas that are ready.
+        replicas: what the Deployment is set to.
+        floor: the minimum that applies now; None for that of the settings.
+    """
+    floor = settings.min_scale if floor is None else floor
+    want, applied = _wanted(settings, status, now, desired, floor)
+    proxying = want == 0 or spare < 0 or (want == UNKNOWN and status.standing is Standing.INACTIVE)
+    since = status.proxied if status.proxied is not None else now
+    status = replace(status, proxied=since if proxying else None)
+    needed = max(floor, 1 if status.initialised else settings.initial_scale)
+    if ready >= needed:
+        status = replace(status, initialised=True)
+    standing = _standing(status.standing, want, ready, needed)
+    if standing is not status.standing:
+        status = replace(status, standing=standing, since=now)
+    return Scaled(status, want, want if applied else replicas)
+
+
+def _wanted(
+    settings: Settings, status: Status, now: int, desired: int, floor: int
+) -> tuple[int, bool]:
+    """How many, and whether that is to be applied."""
+    if desired == UNKNOWN and status.standing is not Standing.ACTIVATING:
+        return UNKNOWN, False
+    if settings.initial_scale > 1 and not status.initialised:
+        floor = max(floor, settings.initial_scale)
+    want = max(desired, floor)
+    if settings.max_scale:
+        want = min(want, settings.max_scale)
+    return (want, True) if want else _zero(settings, status, now)
+
+
+def _zero(settings: Settings, status: Status, now: int) -> tuple[int, bool]:
+    """Whether none may be wanted, and whether the last replica may go.
+
+    A revision that became active stays so for one stable window. Then it is inactive, and the last
+    replica goes when the activator has been in the path for the grace period, so that no request
+    meets a closed door, and when the retention is over.
+    """
+    if not settings.scale_to_zero:
+        return 1, True
+    lasted = now - status.since
+    if status.standing is Standing.ACTIVATING:
+        given_up = lasted >= settings.progress_deadline_s + _PATIENCE_S
+        return (0, True) if given_up else (UNKNOWN, False)
+    if status.standing is Standing.ACTIVE:
+        return (0, False) if lasted >= settings.window_s else (1, True)
+    proxied = now - status.proxied if status.proxied is not None else 0
+    return 0, lasted >= settings.retention_s and max(lasted, proxied) >= settings.grace_s
+
+
+def _standing(before: Standing, want: int, ready: int, needed: int) -> Standing:
+    if want == 0 or needed == 0:
+        return Standing.INACTIVE
+    if want == UNKNOWN and before is Standing.INACTIVE:
+        return Standing.INACTIVE
+    return Standing.ACTIVE if ready >= needed else Standing.ACTIVATING

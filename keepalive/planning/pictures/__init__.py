@@ -1,0 +1,1 @@
+"""Pictures of simulations and of searches; they alone need matplotlib."""
