@@ -15,8 +15,10 @@ def answering(status, body, wait=None, headers=None, tls=None):
 
 
 @contextmanager
-def serving(answer, wait=None, headers=None, tls=None):
+def serving(answer, wait=None, headers=None, tls=None, *, bodies=False):
     """A tiny server that asks `answer(path)` for status and body, after `wait` is set.
+
+    With `bodies` it asks `answer(path, body)`.
 
     It keeps what it was asked, in `asked` (paths) and `heads` (headers).
     """
@@ -25,10 +27,10 @@ def serving(answer, wait=None, headers=None, tls=None):
         def do_GET(self):
             self.server.asked.append(self.path)
             self.server.heads.append(dict(self.headers))
-            self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
             if wait:
                 wait.wait(10)
-            status, body = answer(self.path)
+            status, body = answer(self.path, body) if bodies else answer(self.path)
             with suppress(ConnectionError):  # who asked has given up
                 self.send_response(status)
                 self.send_header("Content-Length", str(len(body)))
