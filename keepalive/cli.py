@@ -19,7 +19,7 @@ from keepalive.rollout.command import rollout
 from keepalive.rollout.preflight_command import preflight
 
 
-class Told(click.Group):
+class CommandGroup(click.Group):
     """Commands whose failures are told in one line, with the exit code that they have."""
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -31,7 +31,7 @@ class Told(click.Group):
             ctx.exit(failure.exit_code)
 
 
-commands = Told(
+commands = CommandGroup(
     "keepalive",
     commands=[
         ping,

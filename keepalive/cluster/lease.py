@@ -16,7 +16,7 @@ MEMORY = "ember.dev/prescale"
 _FORM = "%Y-%m-%dT%H:%M:%S.%fZ"
 
 
-class Taken(Exception):
+class LeaseTaken(Exception):
     """Another pre-scaler has the Lease; the text says which, and until when."""
 
 
@@ -55,7 +55,7 @@ class Lease:
         try:
             lease._taken(now)
         except Conflict:
-            raise Taken(f"another pre-scaler has just taken the Lease {name}") from None
+            raise LeaseTaken(f"another pre-scaler has just taken the Lease {name}") from None
         return lease
 
     def renew(self, memory: str, now: datetime, *, release: bool) -> None:
@@ -78,7 +78,7 @@ class Lease:
         try:
             self._object = self.cluster.replace(Resource.LEASE, self.name, changed)
         except (Conflict, Missing):
-            raise Taken(
+            raise LeaseTaken(
                 f"the Lease {self.name} was lost: it took longer than {self.duration.seconds} s"
             ) from None
         self.memory = memory
@@ -100,7 +100,7 @@ class Lease:
         spec = found.get("spec") or {}
         other = spec.get("holderIdentity") or self.holder
         if other != self.holder and (until := _until(spec)) > now:
-            raise Taken(f"{other} has the Lease {self.name} until {until:%H:%M:%S} UTC")
+            raise LeaseTaken(f"{other} has the Lease {self.name} until {until:%H:%M:%S} UTC")
         self.memory = annotations_of(found).get(MEMORY)
         self.continued = spec.get("holderIdentity") == self.holder
         changes = (spec.get("leaseTransitions") or 0) + (other != self.holder)

@@ -16,7 +16,7 @@ from keepalive.doctor.view import revision as revision_of
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from keepalive.doctor.config import Config
+    from keepalive.doctor.config import KnativeConfig
 
 _OURS = ("EMBER_REQUEST_TIMEOUT_S", "EMBER_BODY_TIMEOUT_S")
 
@@ -31,13 +31,13 @@ def pin(service: Thing) -> str | None:
     return f"{told} Without Ember: kn service update {name} --traffic @latest=100"
 
 
-def pinned(service: Thing, _: Config, __: Mapping[str, str]) -> Iterator[str]:
+def pinned(service: Thing, _: KnativeConfig, __: Mapping[str, str]) -> Iterator[str]:
     """Traffic that names a revision."""
     if told := pin(service):
         yield told
 
 
-def held(service: Thing, config: Config, _: Mapping[str, str]) -> Iterator[str]:
+def held(service: Thing, config: KnativeConfig, _: Mapping[str, str]) -> Iterator[str]:
     """A time limit that ends what waits for a cold start.
 
     The activator applies idleTimeoutSeconds to the requests that it holds.
@@ -54,7 +54,7 @@ def held(service: Thing, config: Config, _: Mapping[str, str]) -> Iterator[str]:
         )
 
 
-def deadlines(service: Thing, config: Config, settings: Mapping[str, str]) -> Iterator[str]:
+def deadlines(service: Thing, config: KnativeConfig, settings: Mapping[str, str]) -> Iterator[str]:
     """Limits of Ember and of Knative in the wrong order: who answers last answers with a bare 504.
 
     Right is: Ember's own, then responseStartTimeoutSeconds, then timeoutSeconds.
@@ -71,7 +71,7 @@ def deadlines(service: Thing, config: Config, settings: Mapping[str, str]) -> It
         yield f"{at}: {start} must be below timeoutSeconds, {whole}"
 
 
-def idle(service: Thing, _: Config, __: Mapping[str, str]) -> Iterator[str]:
+def idle(service: Thing, _: KnativeConfig, __: Mapping[str, str]) -> Iterator[str]:
     """Values that have no effect beside others."""
     given = annotations_of(service)
     for name in sorted(given):
@@ -94,7 +94,7 @@ def idle(service: Thing, _: Config, __: Mapping[str, str]) -> Iterator[str]:
         yield "queue.sidecar…/resource-percentage is deprecated; write …/cpu-resource-request etc."
 
 
-def dropped(service: Thing, _: Config, __: Mapping[str, str]) -> Iterator[str]:
+def dropped(service: Thing, _: KnativeConfig, __: Mapping[str, str]) -> Iterator[str]:
     """Capabilities that are dropped in small letters (warnDefaultContainerSecurityContext)."""
     for one in containers(revision_of(service)):
         if "all" in (get(one.given, "securityContext", "capabilities").get("drop") or []):

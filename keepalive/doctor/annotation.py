@@ -29,7 +29,7 @@ _OTHERS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Value:
+class AnnotationValue:
     """What an annotation may be.
 
     Attributes:
@@ -49,24 +49,26 @@ def seconds(text: str) -> float | None:
         return None
 
 
-def _whole(least: int) -> Value:
+def _whole(least: int) -> AnnotationValue:
     def fits(text: str) -> bool:
         return re.fullmatch(r"\+?[0-9]{1,10}", text) is not None and least <= int(text) <= INT32
 
-    return Value(fits, f"a whole number from {least}")
+    return AnnotationValue(fits, f"a whole number from {least}")
 
 
-def _number(least: float, most: float = float("inf"), besides: float | None = None) -> Value:
+def _number(
+    least: float, most: float = float("inf"), besides: float | None = None
+) -> AnnotationValue:
     def fits(text: str) -> bool:
         known = _NUMBER.fullmatch(text) is not None
         return known and (least <= float(text) <= most or float(text) == besides)
 
     end = "" if most == float("inf") else f" to {most:g}"
     other = "" if besides is None else f", or {besides:g}"
-    return Value(fits, f"a number from {least:g}{end}{other}")
+    return AnnotationValue(fits, f"a number from {least:g}{end}{other}")
 
 
-def _lasting(least: str, most: str = "", *, whole: bool = True) -> Value:
+def _lasting(least: str, most: str = "", *, whole: bool = True) -> AnnotationValue:
     def fits(text: str) -> bool:
         length = seconds(text)
         if length is None or (whole and length != int(length)):
@@ -74,16 +76,18 @@ def _lasting(least: str, most: str = "", *, whole: bool = True) -> Value:
         return duration(least) <= length <= (duration(most) if most else float("inf"))
 
     end = f" to {most}" if most else ""
-    return Value(fits, f"a duration from {least}{end}{', in whole seconds' if whole else ''}")
+    return AnnotationValue(
+        fits, f"a duration from {least}{end}{', in whole seconds' if whole else ''}"
+    )
 
 
-def _one_of(*values: str) -> Value:
+def _one_of(*values: str) -> AnnotationValue:
     known = {value.lower() for value in values}
-    return Value(lambda text: text.lower() in known, " or ".join(values))
+    return AnnotationValue(lambda text: text.lower() in known, " or ".join(values))
 
 
-def _exactly(*values: str) -> Value:
-    return Value(lambda text: text in values, " or ".join(values))
+def _exactly(*values: str) -> AnnotationValue:
+    return AnnotationValue(lambda text: text in values, " or ".join(values))
 
 
 def _class(text: str) -> bool:
@@ -91,11 +95,15 @@ def _class(text: str) -> bool:
     return text in {KPA, HPA} or ("." in text and not text.endswith(".knative.dev"))
 
 
-_AMOUNT = Value(lambda text: quantity(text) is not None, "a quantity such as 250m or 1.5Gi")
-_ANYTHING = Value(lambda _: True, "anything")
+_AMOUNT = AnnotationValue(
+    lambda text: quantity(text) is not None, "a quantity such as 250m or 1.5Gi"
+)
+_ANYTHING = AnnotationValue(lambda _: True, "anything")
 _AUTOSCALING = {
-    "class": Value(_class, f"{KPA} or {HPA}"),
-    "metric": Value(lambda text: bool(text.strip()), "concurrency, rps or what the HPA knows"),
+    "class": AnnotationValue(_class, f"{KPA} or {HPA}"),
+    "metric": AnnotationValue(
+        lambda text: bool(text.strip()), "concurrency, rps or what the HPA knows"
+    ),
     "metric-aggregation-algorithm": _exactly(
         "linear", "weighted-exponential", "weightedExponential"
     ),
@@ -116,7 +124,7 @@ _ONE_NAME = {"class", "target", "metric", "window", "activation-scale"}
 """Those that have no alias."""
 
 
-ON_REVISION: dict[str, Value] = {
+ON_REVISION: dict[str, AnnotationValue] = {
     **{PREFIX + name: value for name, value in _AUTOSCALING.items()},
     **{
         PREFIX + alias(name): value for name, value in _AUTOSCALING.items() if name not in _ONE_NAME
@@ -136,7 +144,7 @@ ON_REVISION: dict[str, Value] = {
 }
 """Every annotation of a revision that means something to Knative, and what it may be."""
 
-ON_SERVICE: dict[str, Value] = {
+ON_SERVICE: dict[str, AnnotationValue] = {
     "serving.knative.dev/rollout-duration": _lasting("0s"),
     "serving.knative.dev/rolloutDuration": _lasting("0s"),
     "serving.knative.dev/creator": _ANYTHING,
@@ -161,7 +169,9 @@ ON_SERVICE: dict[str, Value] = {
             "networking.knative.dev/certificate-class",
             "networking.knative.dev/certificate.class",
         ),
-        Value(lambda text: re.fullmatch("[a-z0-9.-]+", text) is not None, "the name of a class"),
+        AnnotationValue(
+            lambda text: re.fullmatch("[a-z0-9.-]+", text) is not None, "the name of a class"
+        ),
     ),
 }
 """The same for the Service itself; autoscaling annotations are refused there."""
@@ -180,7 +190,7 @@ def on_revision(given: Mapping[str, str]) -> Iterator[str]:
 
 
 def _wrong(
-    given: Mapping[str, str], known: Mapping[str, Value], at: str, place: str
+    given: Mapping[str, str], known: Mapping[str, AnnotationValue], at: str, place: str
 ) -> Iterator[str]:
     for name, value in given.items():
         group = name.partition("/")[0]
@@ -192,7 +202,7 @@ def _wrong(
             yield f"{at}: {name}: {value!r} is not possible; write {known[name].write}"
 
 
-def _instead(name: str, known: Mapping[str, Value]) -> str:
+def _instead(name: str, known: Mapping[str, AnnotationValue]) -> str:
     """What to do about a name that means nothing."""
     if name in _LABELS:
         return "; it is a label"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from keepalive.doctor import config, pairs, reading
-from keepalive.doctor.doctor import Finding, examine, knative, named, patches
+from keepalive.doctor.doctor import ObjectFinding, examine, knative, named, patches
 from keepalive.failure import Exit
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def doctor(
     try:
         allowed = config.read(configured)
     except ValueError as error:
-        raise reading.Unreadable(str(error)) from None
+        raise reading.UnreadableManifest(str(error)) from None
     found = examine(objects, allowed, there)
     together = [one for place in places for one in _together(Path(place))]
     found = replace(found, findings=(*found.findings, *together))
@@ -83,10 +83,10 @@ def doctor(
     context_.exit(0 if found.well else Exit.BAD_INPUT)
 
 
-def _together(place: Path) -> Iterator[Finding]:
+def _together(place: Path) -> Iterator[ObjectFinding]:
     """Whether the components of a kustomization go together, if it has any."""
     if names := pairs.components(place):
-        yield Finding(f"Components of {place}", tuple(pairs.complaints(names)))
+        yield ObjectFinding(f"Components of {place}", tuple(pairs.complaints(names)))
 
 
 def _tell(found: Report) -> None:

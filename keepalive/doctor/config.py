@@ -45,7 +45,7 @@ ZERO_INITIAL_SCALE = Need("allow-zero-initial-scale", "config-autoscaler", "true
 
 
 @dataclass(frozen=True, slots=True)
-class Config:
+class KnativeConfig:
     """What Knative's webhook goes by; the defaults are Knative's own.
 
     Attributes:
@@ -82,7 +82,7 @@ class Config:
         return self.zero_initial_scale if need == ZERO_INITIAL_SCALE else self.allows(need.key)
 
 
-def read(documents: Iterable[Mapping[str, Any]]) -> Config:
+def read(documents: Iterable[Mapping[str, Any]]) -> KnativeConfig:
     """The configuration that ConfigMaps make, of those that are among some objects.
 
     Raises:
@@ -98,7 +98,7 @@ def read(documents: Iterable[Mapping[str, Any]]) -> Config:
             raise ValueError(f"{name}: data must be a mapping")  # noqa: TRY004
         data[name] = given
     scaler, defaults = data["config-autoscaler"], data["config-defaults"]
-    return Config(
+    return KnativeConfig(
         features={key: str(value) for key, value in data["config-features"].items()},
         seconds=_count(defaults, "revision-timeout-seconds", 300),
         most_seconds=_count(defaults, "max-revision-timeout-seconds", 600),

@@ -13,14 +13,14 @@ from keepalive.doctor.view import get
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from keepalive.doctor.config import Config, Need
+    from keepalive.doctor.config import KnativeConfig, Need
     from keepalive.doctor.view import Thing
 
 _GROUP = "serving.knative.dev/"
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class ObjectFinding:
     """What was found about one object.
 
     Attributes:
@@ -46,7 +46,7 @@ class Report:
         idle: flags for fields of pods that are on although nothing needs them.
     """
 
-    findings: tuple[Finding, ...]
+    findings: tuple[ObjectFinding, ...]
     missing: tuple[Need, ...] = ()
     idle: tuple[str, ...] = ()
 
@@ -58,7 +58,7 @@ class Report:
 
 def examine(
     documents: Iterable[Mapping[str, Any]],
-    config: Config,
+    config: KnativeConfig,
     live: Iterable[Mapping[str, Any]] = (),
 ) -> Report:
     """Hold Knative Services against what a cluster's webhook takes.
@@ -114,13 +114,13 @@ def _is(document: Mapping[str, Any], kind: str) -> bool:
     return document.get("kind") == kind and version.startswith(_GROUP)
 
 
-def _service(service: Thing, config: Config, documents: list[Thing]) -> Finding:
+def _service(service: Thing, config: KnativeConfig, documents: list[Thing]) -> ObjectFinding:
     wrong = webhook.complaints(service, config)
     name = f"Service {named(service)[1]}"
     if webhook.misshapen(service):
-        return Finding(name, tuple(wrong))
+        return ObjectFinding(name, tuple(wrong))
     settings = advice.settings_of(service, documents)
-    return Finding(
+    return ObjectFinding(
         name,
         tuple(wrong),
         tuple(dict.fromkeys(need for _, need in webhook.needs(service))),
@@ -128,7 +128,7 @@ def _service(service: Thing, config: Config, documents: list[Thing]) -> Finding:
     )
 
 
-def _revision(revision: Thing, documents: list[Thing]) -> Finding:
+def _revision(revision: Thing, documents: list[Thing]) -> ObjectFinding:
     services = {
         named(one)[1]: one
         for one in documents
@@ -136,20 +136,20 @@ def _revision(revision: Thing, documents: list[Thing]) -> Finding:
     }
     name = f"Revision {named(revision)[1]}"
     if told := list(webhook.misplaced(revision)):
-        return Finding(name, tuple(told))
-    return Finding(
+        return ObjectFinding(name, tuple(told))
+    return ObjectFinding(
         name,
         tuple(revisions.written(revision)),
         warned=tuple(revisions.perhaps_written(revision, services)),
     )
 
 
-def _cluster(live: list[Thing], services: list[Thing]) -> Iterable[Finding]:
+def _cluster(live: list[Thing], services: list[Thing]) -> Iterable[ObjectFinding]:
     """What is worth telling about the Services in the cluster that are to be changed."""
     names = {named(one)[1] for one in services}
     for one in live:
         if _is(one, "Service") and named(one)[1] in names and (told := advice.pin(one)):
-            yield Finding(f"Service {named(one)[1]} in the cluster", warned=(told,))
+            yield ObjectFinding(f"Service {named(one)[1]} in the cluster", warned=(told,))
         of = get(one, "metadata", "labels").get("serving.knative.dev/service")
         if _is(one, "Revision") and of in names:
             found = _revision(one, live)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml", "Kustomization")
 
 
-class Unreadable(Failure):
+class UnreadableManifest(Failure):
     """Something cannot be read; the message says what to do."""
 
     def __init__(self, message: str) -> None:
@@ -42,12 +42,12 @@ def documents(place: str, kubectl: str = "kubectl") -> list[dict[str, Any]]:
             return parsed(_ran(kubectl, "kustomize", str(path)), place)
         files = sorted([*path.glob("*.yaml"), *path.glob("*.yml")])
         if not files:
-            raise Unreadable(f"{place}: there is no .yaml file and no kustomization")
+            raise UnreadableManifest(f"{place}: there is no .yaml file and no kustomization")
         return [one for file in files for one in documents(str(file), kubectl)]
     try:
         return parsed(path.read_text(encoding="utf-8"), place)
     except (OSError, UnicodeDecodeError) as error:
-        raise Unreadable(f"{place}: {getattr(error, 'strerror', None) or error}") from None
+        raise UnreadableManifest(f"{place}: {getattr(error, 'strerror', None) or error}") from None
 
 
 def cluster(kubectl: str = "kubectl", context: str | None = None) -> list[dict[str, Any]]:
@@ -93,16 +93,18 @@ def parsed(text: str, name: str) -> list[dict[str, Any]]:
     try:
         import yaml
     except ModuleNotFoundError:
-        raise Unreadable("it needs PyYAML: pip install 'ember-function[k8s]'") from None
+        raise UnreadableManifest("it needs PyYAML: pip install 'ember-function[k8s]'") from None
     try:
         found = [one for one in yaml.safe_load_all(text) if one is not None]
     except RecursionError:
-        raise Unreadable(f"{name}: is nested too deeply") from None
+        raise UnreadableManifest(f"{name}: is nested too deeply") from None
     except (yaml.YAMLError, ValueError) as error:  # the latter for a day that does not exist
-        raise Unreadable(f"{name}: is no YAML: {' '.join(str(error).split())}") from None
+        raise UnreadableManifest(f"{name}: is no YAML: {' '.join(str(error).split())}") from None
     objects = [one for some in found for one in _listed(some)]
     if not all(isinstance(one, dict) for one in objects):
-        raise Unreadable(f"{name}: there is something else than an object of Kubernetes in it")
+        raise UnreadableManifest(
+            f"{name}: there is something else than an object of Kubernetes in it"
+        )
     return objects
 
 
@@ -118,4 +120,4 @@ def _ran(kubectl: str, *words: str) -> str:
     try:
         return ran(kubectl, *words)
     except Failure as failure:
-        raise Unreadable(str(failure)) from None
+        raise UnreadableManifest(str(failure)) from None

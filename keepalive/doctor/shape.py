@@ -21,7 +21,7 @@ INT64 = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
-class Wrong:
+class Complaint:
     """Something that cannot be so.
 
     Attributes:
@@ -34,7 +34,7 @@ class Wrong:
 
 
 @dataclass(frozen=True, slots=True)
-class Guard:
+class FlagNeed:
     """Something that a flag of the cluster has to allow.
 
     Attributes:
@@ -46,10 +46,10 @@ class Guard:
     flag: str
 
 
-class Kind(Protocol):
+class FieldKind(Protocol):
     """What a field may be."""
 
-    def look(self, given: Any, at: str, /) -> Iterator[Wrong | Guard]:
+    def look(self, given: Any, at: str, /) -> Iterator[Complaint | FlagNeed]:
         """What is wrong with a value that is not null, at a path."""
 
 
@@ -57,7 +57,7 @@ class Kind(Protocol):
 class Anything:
     """Whatever it is."""
 
-    def look(self, _given: Any, _at: str, /) -> Iterator[Wrong | Guard]:
+    def look(self, _given: Any, _at: str, /) -> Iterator[Complaint | FlagNeed]:
         """Nothing."""
         yield from ()
 
@@ -72,14 +72,14 @@ class Text:
 
     check: Callable[[str], str | None] | None = None
 
-    def look(self, given: Any, at: str, /) -> Iterator[Wrong | Guard]:
+    def look(self, given: Any, at: str, /) -> Iterator[Complaint | FlagNeed]:
         """What is wrong with a value."""
         if isinstance(given, dict | list):
-            yield Wrong(f"{at} must be a single value, a string", of_type=True)
+            yield Complaint(f"{at} must be a single value, a string", of_type=True)
         elif not isinstance(given, str):
-            yield Wrong(f"{at}: {given!r} must be a string; put it in quotes", of_type=True)
+            yield Complaint(f"{at}: {given!r} must be a string; put it in quotes", of_type=True)
         elif given and self.check and (problem := self.check(given)):
-            yield Wrong(f"{at}: {given!r} {problem}")
+            yield Complaint(f"{at}: {given!r} {problem}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,15 +89,15 @@ class Whole:
     least: int = 0
     most: int = INT32
 
-    def look(self, given: Any, at: str, /) -> Iterator[Wrong | Guard]:
+    def look(self, given: Any, at: str, /) -> Iterator[Complaint | FlagNeed]:
         """What is wrong with a value."""
         if isinstance(given, dict | list):
-            yield Wrong(f"{at} must be a single value, a whole number", of_type=True)
+            yield Complaint(f"{at} must be a single value, a whole number", of_type=True)
         elif type(given) is not int:
-            yield Wrong(f"{at}: {given!r} is no whole number", of_type=True)
+            yield Complaint(f"{at}: {given!r} is no whole number", of_type=True)
         elif not self.least <= given <= self.most:
             end = "" if self.most >= INT32 else f" to {self.most}"
-            yield Wrong(f"{at}: {given} is not from {self.least}{end}")
+            yield Complaint(f"{at}: {given} is not from {self.least}{end}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,38 +112,40 @@ class Switch:
     only: bool | None = None
     why: str = ""
 
-    def look(self, given: Any, at: str, /) -> Iterator[Wrong | Guard]:
+    def look(self, given: Any, at: str, /) -> Iterator[Complaint | FlagNeed]:
         """What is wrong with a value."""
         if type(given) is not bool:
-            yield Wrong(f"{at}: {given!r} must be true or false, without quotes", of_type=True)
+            yield Complaint(f"{at}: {given!r} must be true or false, without quotes", of_type=True)
         elif self.only not in {None, given}:
-            yield Wrong(f"{at} is refused: {self.why}")
+            yield Complaint(f"{at} is refused: {self.why}")
 
 
 @dataclass(frozen=True, slots=True)
 class Port:
     """The number or the name of a port."""
 
-    def look(self, given: Any, at: str, /) -> Iterator[Wrong | Guard]:
+    def look(self, given: Any, at: str, /) -> Iterator[Complaint | FlagNeed]:
         """What is wrong with a value."""
         if type(given) is int:
             yield from Whole(0, 65535).look(given, at)
         elif not isinstance(given, str):
-            yield Wrong(f"{at}: {given!r} must be the number or the name of a port", of_type=True)
+            yield Complaint(
+                f"{at}: {given!r} must be the number or the name of a port", of_type=True
+            )
 
 
 @dataclass(frozen=True, slots=True)
 class Amount:
     """A quantity of Kubernetes, not below zero."""
 
-    def look(self, given: Any, at: str, /) -> Iterator[Wrong | Guard]:
+    def look(self, given: Any, at: str, /) -> Iterator[Complaint | FlagNeed]:
         """What is wrong with a value."""
         if isinstance(given, dict | list | bool):
-            yield Wrong(f"{at}: {given!r} must be a quantity such as 500m or 2Gi", of_type=True)
+            yield Complaint(f"{at}: {given!r} must be a quantity such as 500m or 2Gi", of_type=True)
         elif (amount := quantity(given)) is None:
-            yield Wrong(f"{at}: {given!r} is no quantity; write one such as 500m, 2 or 1.5Gi")
+            yield Complaint(f"{at}: {given!r} is no quantity; write one such as 500m, 2 or 1.5Gi")
         elif amount < 0:
-            yield Wrong(f"{at}: {given!r} is below zero")
+            yield Complaint(f"{at}: {given!r} is below zero")
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,24 +158,24 @@ class Many:
         needs_one: whether it must not be empty.
     """
 
-    kind: Kind
+    kind: FieldKind
     once: str = ""
     needs_one: bool = False
 
-    def look(self, given: Any, at: str, /) -> Iterator[Wrong | Guard]:
+    def look(self, given: Any, at: str, /) -> Iterator[Complaint | FlagNeed]:
         """What is wrong with a value."""
         if not isinstance(given, list):
-            yield Wrong(f"{at} must be a list", of_type=True)
+            yield Complaint(f"{at} must be a list", of_type=True)
             return
         if self.needs_one and not given:
-            yield Wrong(f"{at} is empty")
+            yield Complaint(f"{at} is empty")
         seen = set()
         for index, one in enumerate(given):
             yield from self.kind.look(one, f"{at}[{index}]")
             key = one.get(self.once) if self.once and isinstance(one, dict) else None
             if isinstance(key, str) and key:
                 if key in seen:
-                    yield Wrong(f"{at}[{index}].{self.once}: {key!r} is there twice; leave one")
+                    yield Complaint(f"{at}[{index}].{self.once}: {key!r} is there twice; leave one")
                 seen.add(key)
 
 
@@ -186,20 +188,20 @@ class Named:
         check: what is wrong with a name, in words that follow it, or None.
     """
 
-    kind: Kind
+    kind: FieldKind
     check: Callable[[str], str | None] | None = None
 
-    def look(self, given: Any, at: str, /) -> Iterator[Wrong | Guard]:
+    def look(self, given: Any, at: str, /) -> Iterator[Complaint | FlagNeed]:
         """What is wrong with a value."""
         if not isinstance(given, dict):
-            yield Wrong(f"{at} must be a mapping", of_type=True)
+            yield Complaint(f"{at} must be a mapping", of_type=True)
             return
         for key, value in given.items():
             if not isinstance(key, str):
                 yield _no_string(key, at)
                 continue
             if self.check and (problem := self.check(key)):
-                yield Wrong(f"{at}: the name {key!r} {problem}")
+                yield Complaint(f"{at}: the name {key!r} {problem}")
             if value is not None:
                 yield from self.kind.look(value, f"{at}.{key}")
 
@@ -215,15 +217,15 @@ class Fields:
         or_none: whether there may be none of them.
     """
 
-    known: Mapping[str, Kind] = field(default_factory=dict)
+    known: Mapping[str, FieldKind] = field(default_factory=dict)
     needs: tuple[str, ...] = ()
     one_of: tuple[str, ...] = ()
     or_none: bool = False
 
-    def look(self, given: Any, at: str, /) -> Iterator[Wrong | Guard]:
+    def look(self, given: Any, at: str, /) -> Iterator[Complaint | FlagNeed]:
         """What is wrong with a value."""
         if not isinstance(given, dict):
-            yield Wrong(f"{at or 'the document'} must be a mapping", of_type=True)
+            yield Complaint(f"{at or 'the document'} must be a mapping", of_type=True)
             return
         for key, value in given.items():
             path = f"{at}.{key}".lstrip(".")
@@ -231,17 +233,19 @@ class Fields:
                 yield _no_string(key, at)
             elif key not in self.known:
                 near = get_close_matches(key, self.known, 1)
-                yield Wrong(f"{path} is unknown" + (f"; did you mean {near[0]}?" if near else ""))
+                yield Complaint(
+                    f"{path} is unknown" + (f"; did you mean {near[0]}?" if near else "")
+                )
             elif value is not None:
                 yield from self.known[key].look(value, path)
         for key in self.needs:
             if given.get(key) in (None, "", []):
-                yield Wrong(f"{f'{at}.{key}'.lstrip('.')} is missing")
+                yield Complaint(f"{f'{at}.{key}'.lstrip('.')} is missing")
         found = [key for key in self.one_of if given.get(key) is not None]
         if len(found) > 1:
-            yield Wrong(f"{at} has both {' and '.join(found)}; only one is possible")
+            yield Complaint(f"{at} has both {' and '.join(found)}; only one is possible")
         elif self.one_of and not (found or self.or_none):
-            yield Wrong(f"{at} has none of {', '.join(self.one_of)}; it needs one")
+            yield Complaint(f"{at} has none of {', '.join(self.one_of)}; it needs one")
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,24 +258,24 @@ class Refused:
 
     why: str
 
-    def look(self, _given: Any, at: str, /) -> Iterator[Wrong | Guard]:
+    def look(self, _given: Any, at: str, /) -> Iterator[Complaint | FlagNeed]:
         """That it is refused."""
-        yield Wrong(f"{at} is refused: {self.why}")
+        yield Complaint(f"{at} is refused: {self.why}")
 
 
 @dataclass(frozen=True, slots=True)
-class Guarded:
+class BehindFlag:
     """A field that a flag of config-features has to allow."""
 
     flag: str
-    kind: Kind
+    kind: FieldKind
 
-    def look(self, given: Any, at: str, /) -> Iterator[Wrong | Guard]:
+    def look(self, given: Any, at: str, /) -> Iterator[Complaint | FlagNeed]:
         """The flag, then what is wrong with a value."""
-        yield Guard(at, self.flag)
+        yield FlagNeed(at, self.flag)
         yield from self.kind.look(given, at)
 
 
-def _no_string(key: object, at: str) -> Wrong:
+def _no_string(key: object, at: str) -> Complaint:
     text = f"{at or 'the document'}: the name {key!r} must be a string; put it in quotes"
-    return Wrong(text, of_type=True)
+    return Complaint(text, of_type=True)

@@ -12,7 +12,7 @@ from keepalive.cluster.autoscaling import HPA, KPA, setting
 from keepalive.doctor import annotation, pod
 from keepalive.doctor.config import ZERO_INITIAL_SCALE, Need
 from keepalive.doctor.fields import METADATA, SERVICE
-from keepalive.doctor.shape import INT32, Guard, Wrong
+from keepalive.doctor.shape import INT32, Complaint, FlagNeed
 from keepalive.doctor.view import (
     REVISION,
     Role,
@@ -28,29 +28,29 @@ from keepalive.doctor.view import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from keepalive.doctor.config import Config
+    from keepalive.doctor.config import KnativeConfig
 
 
-def form(service: Thing, _: Config) -> Iterator[str]:
+def form(service: Thing, _: KnativeConfig) -> Iterator[str]:
     """Fields that do not exist or are missing, and values that cannot be."""
     for told in SERVICE.look(service, ""):
-        if isinstance(told, Wrong):
+        if isinstance(told, Complaint):
             yield told.text
 
 
 def misshapen(service: Thing) -> bool:
     """Whether values are of another type than the rules expect."""
-    return any(isinstance(told, Wrong) and told.of_type for told in SERVICE.look(service, ""))
+    return any(isinstance(told, Complaint) and told.of_type for told in SERVICE.look(service, ""))
 
 
 def misplaced(revision: Thing) -> Iterator[str]:
     """What is wrong with the metadata of a Revision."""
     metadata = revision.get("metadata")
     found = METADATA.look({} if metadata is None else metadata, "metadata")
-    yield from (told.text for told in found if isinstance(told, Wrong))
+    yield from (told.text for told in found if isinstance(told, Complaint))
 
 
-def names(service: Thing, _: Config) -> Iterator[str]:
+def names(service: Thing, _: KnativeConfig) -> Iterator[str]:
     """Names that do not go together, and traffic that does not add up.
 
     Source: knative.dev/pkg ValidateObjectMetadata; validateRevisionName, validateTrafficList.
@@ -74,13 +74,13 @@ def names(service: Thing, _: Config) -> Iterator[str]:
             yield f"spec.traffic[{index}] must have either a revisionName or latestRevision: true"
 
 
-def annotated(service: Thing, _: Config) -> Iterator[str]:
+def annotated(service: Thing, _: KnativeConfig) -> Iterator[str]:
     """Annotations that are misspelt, in the wrong place or have an impossible value."""
     yield from annotation.on_service(get(service, "metadata", "annotations"))
     yield from annotation.on_revision(annotations_of(service))
 
 
-def scale(service: Thing, config: Config) -> Iterator[str]:
+def scale(service: Thing, config: KnativeConfig) -> Iterator[str]:
     """Scales that contradict each other or the cluster, and a metric that the class lacks.
 
     Source: validateMinMaxScale, validateMetric; for initial-scale the KPA's scaler, which never
@@ -115,7 +115,7 @@ def scale(service: Thing, config: Config) -> Iterator[str]:
         yield f"the metric {metric} needs the class {KPA}"
 
 
-def limits(service: Thing, config: Config) -> Iterator[str]:
+def limits(service: Thing, config: KnativeConfig) -> Iterator[str]:
     """Numbers beyond what the cluster allows (validateTimeoutSeconds, ContainerConcurrency)."""
     spec = revision(service)
     whole = spec.get("timeoutSeconds") or 0
@@ -137,13 +137,13 @@ def limits(service: Thing, config: Config) -> Iterator[str]:
         yield f"containerConcurrency: {places} is not from {least} to {config.most_concurrent}"
 
 
-def refused(service: Thing, _: Config) -> Iterator[str]:
+def refused(service: Thing, _: KnativeConfig) -> Iterator[str]:
     """What containers and volumes must be to each other, and are not."""
     for rule in pod.RULES:
         yield from rule(service)
 
 
-def flags(service: Thing, config: Config) -> Iterator[str]:
+def flags(service: Thing, config: KnativeConfig) -> Iterator[str]:
     """What the cluster's configuration does not allow."""
     for what, need in needs(service):
         if not config.has(need):
@@ -155,7 +155,7 @@ def needs(service: Thing) -> Iterator[tuple[str, Need]]:
     if setting(annotations_of(service), "initial-scale") == "0":
         yield "initial-scale: '0'", ZERO_INITIAL_SCALE
     for told in SERVICE.look(service, ""):
-        if isinstance(told, Guard):
+        if isinstance(told, FlagNeed):
             yield told.at, Need(told.flag)
     spec = revision(service)
     for index, volume in enumerate(many(spec, "volumes")):
@@ -175,7 +175,7 @@ RULES = (form, names, annotated, scale, limits, refused)
 """All but `flags`, which is about the cluster and not about the Service."""
 
 
-def complaints(service: Thing, config: Config) -> list[str]:
+def complaints(service: Thing, config: KnativeConfig) -> list[str]:
     """All that is wrong with a Service; only its shape, where that is wrong."""
     rules = (form,) if misshapen(service) else RULES
     return [told for rule in rules for told in rule(service, config)]

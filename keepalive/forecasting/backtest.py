@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class BacktestRow:
     """One forecast and what came.
 
     Attributes:
@@ -58,7 +58,7 @@ class Backtest:
         covered: share of demands that were not above it; 95 % are meant to be.
     """
 
-    rows: tuple[Row, ...]
+    rows: tuple[BacktestRow, ...]
     asked: int
     forecast: Score
     last_week: Score
@@ -87,7 +87,7 @@ def backtest(forecaster: Forecaster, begin: datetime, end: datetime) -> Backtest
             now = at - forecaster.lead
             if (forecast := forecaster.forecast(now)) is not None:
                 before = forecaster.values.get(slot(now))
-                rows.append(Row(forecast, came, forecaster.last_week(at), before))
+                rows.append(BacktestRow(forecast, came, forecaster.last_week(at), before))
         at += STEP
     if not rows:
         return None
@@ -102,7 +102,7 @@ def backtest(forecaster: Forecaster, begin: datetime, end: datetime) -> Backtest
     )
 
 
-def _score(rows: Sequence[Row], expected: Callable[[Row], float | None]) -> Score:
+def _score(rows: Sequence[BacktestRow], expected: Callable[[BacktestRow], float | None]) -> Score:
     told = [(row.came, value) for row in rows if (value := expected(row)) is not None]
     total = sum(came for came, _ in told) or 1.0
     return Score(
@@ -111,5 +111,5 @@ def _score(rows: Sequence[Row], expected: Callable[[Row], float | None]) -> Scor
     )
 
 
-def _share(rows: Sequence[Row], holds: Callable[[Row], bool]) -> float:
+def _share(rows: Sequence[BacktestRow], holds: Callable[[BacktestRow], bool]) -> float:
     return sum(map(holds, rows)) / len(rows)

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from zoneinfo import ZoneInfo
 
-    from keepalive.forecasting.backtest import Backtest, Row
+    from keepalive.forecasting.backtest import Backtest, BacktestRow
 
 _HOUR = 12
 
@@ -75,7 +75,7 @@ def draw(result: Backtest, path: Path, title: str, timezone: ZoneInfo) -> None:
     figure.savefig(path, dpi=90)
 
 
-def _wrong(row: Row, expected: float | None) -> float:
+def _wrong(row: BacktestRow, expected: float | None) -> float:
     return math.nan if expected is None else abs(row.came - expected)
 
 

@@ -12,11 +12,11 @@ from keepalive.pinger import ping, swap
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from keepalive.pinger.ping import Answer
-    from keepalive.pinger.swap import Swapped
+    from keepalive.pinger.ping import Readiness
+    from keepalive.pinger.swap import PingSwap
 
 
-class Outcome(StrEnum):
+class PingOutcome(StrEnum):
     """How it is."""
 
     WELL = "well"
@@ -27,7 +27,7 @@ class Outcome(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class PingResult:
     """The result of one check.
 
     Attributes:
@@ -39,10 +39,10 @@ class Check:
     """
 
     url: str
-    outcome: Outcome
+    outcome: PingOutcome
     reason: str | None = None
-    answer: Answer | None = None
-    swapped: Swapped | None = None
+    answer: Readiness | None = None
+    swapped: PingSwap | None = None
 
     def plain(self) -> dict[str, Any]:
         """For JSON."""
@@ -57,7 +57,7 @@ def check(
     swapping: str | None = None,
     most_s: float | None = None,
     headers: Mapping[str, str] | None = None,
-) -> Check:
+) -> PingResult:
     """Ask for readiness, then for a swap.
 
     Args:
@@ -73,18 +73,18 @@ def check(
         answer = ping.wait(lambda most: ping.ping(url, most, headers), timeout_s, wait_s)
         if not answer.ready:
             waiting = f"waiting for {answer.waiting_for}" if answer.waiting_for else "not ready"
-            return Check(url, Outcome.UNAVAILABLE, waiting, answer)
+            return PingResult(url, PingOutcome.UNAVAILABLE, waiting, answer)
         if swapping:
             swapped = swap.swap(swapping, timeout_s, headers)
     except Unreachable as error:
-        return Check(url, Outcome.UNAVAILABLE, str(error), answer)
-    except swap.Busy as error:
-        return Check(url, Outcome.BUSY, str(error), answer)
-    except swap.Wrong as error:
-        return Check(url, Outcome.WRONG, str(error), answer)
+        return PingResult(url, PingOutcome.UNAVAILABLE, str(error), answer)
+    except swap.SwapBusy as error:
+        return PingResult(url, PingOutcome.BUSY, str(error), answer)
+    except swap.SwapWrong as error:
+        return PingResult(url, PingOutcome.WRONG, str(error), answer)
     took_s = (swapped or answer).latency_s
     if most_s is not None and took_s > most_s:
         what = "the swap" if swapped else "the answer"
         reason = f"{what} took {took_s:.3f} s; at most {most_s:g} are allowed"
-        return Check(url, Outcome.SLOW, reason, answer, swapped)
-    return Check(url, Outcome.WELL, None, answer, swapped)
+        return PingResult(url, PingOutcome.SLOW, reason, answer, swapped)
+    return PingResult(url, PingOutcome.WELL, None, answer, swapped)

@@ -14,18 +14,18 @@ from keepalive.failure import Exit
 from keepalive.pinger import metrics as ping_metrics
 from keepalive.pinger import ping as pinging
 from keepalive.pinger import swap as swapping
-from keepalive.pinger.check import Check, Outcome, check
+from keepalive.pinger.check import PingOutcome, PingResult, check
 from keepalive.publish import publish
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 EXIT_CODES = {
-    Outcome.WELL: 0,
-    Outcome.UNAVAILABLE: Exit.UNAVAILABLE,
-    Outcome.BUSY: Exit.AGAIN,
-    Outcome.SLOW: Exit.AGAIN,
-    Outcome.WRONG: Exit.WRONG,
+    PingOutcome.WELL: 0,
+    PingOutcome.UNAVAILABLE: Exit.UNAVAILABLE,
+    PingOutcome.BUSY: Exit.AGAIN,
+    PingOutcome.SLOW: Exit.AGAIN,
+    PingOutcome.WRONG: Exit.WRONG,
 }
 
 
@@ -109,7 +109,7 @@ def ping(
     if as_json:
         click.echo(json.dumps(found.plain()))
     else:
-        click.echo(_line(found), err=found.outcome is not Outcome.WELL)
+        click.echo(_line(found), err=found.outcome is not PingOutcome.WELL)
     if push or metrics_file:
         publish(
             ping_metrics.registry(found, time.time()),
@@ -121,7 +121,7 @@ def ping(
     context.exit(EXIT_CODES[found.outcome])
 
 
-def _line(found: Check) -> str:
+def _line(found: PingResult) -> str:
     """For people."""
     parts = []
     if found.answer:
@@ -133,5 +133,5 @@ def _line(found: Check) -> str:
         parts += [f"{model} degraded" for model in swapped.degraded]
     if found.reason:
         parts.append(found.reason)
-    mark = "" if found.outcome is Outcome.WELL else "Error: "
+    mark = "" if found.outcome is PingOutcome.WELL else "Error: "
     return f"{mark}{found.url}: {', '.join(parts)}"

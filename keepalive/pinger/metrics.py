@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
 
-    from keepalive.pinger.check import Check
+    from keepalive.pinger.check import PingResult
 
 
-def registry(found: Check, now: float) -> CollectorRegistry:
+def registry(found: PingResult, now: float) -> CollectorRegistry:
     """What a ping has found out.
 
     Args:
@@ -19,14 +19,14 @@ def registry(found: Check, now: float) -> CollectorRegistry:
     """
     from prometheus_client import CollectorRegistry, Gauge
 
-    from keepalive.pinger.check import Outcome
+    from keepalive.pinger.check import PingOutcome
 
     made = CollectorRegistry()
     outcomes = Gauge("ember_ping", "1 for what the last ping found.", ["outcome"], registry=made)
-    for outcome in Outcome:
+    for outcome in PingOutcome:
         outcomes.labels(outcome).set(outcome is found.outcome)
     Gauge("ember_ping_time_seconds", "When the last ping ended.", registry=made).set(now)
-    if found.outcome is Outcome.WELL:
+    if found.outcome is PingOutcome.WELL:
         well = Gauge("ember_ping_well_time_seconds", "When a ping was last well.", registry=made)
         well.set(now)
     if found.answer:

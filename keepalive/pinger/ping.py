@@ -18,7 +18,7 @@ _PAUSE_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class Readiness:
     """What `/readyz` said.
 
     Attributes:
@@ -49,7 +49,7 @@ def readyz(url: str) -> str:
     return urlunsplit(parts._replace(path=path))
 
 
-def ping(url: str, timeout_s: float = 5.0, headers: Mapping[str, str] | None = None) -> Answer:
+def ping(url: str, timeout_s: float = 5.0, headers: Mapping[str, str] | None = None) -> Readiness:
     """Ask once.
 
     Args:
@@ -67,19 +67,19 @@ def ping(url: str, timeout_s: float = 5.0, headers: Mapping[str, str] | None = N
     except (ValueError, TypeError, KeyError):
         raise Unreachable(f"it answers {reply.status}, but not as Ember does") from None
     waiting_for = told.get("waiting_for")
-    return Answer(
+    return Readiness(
         reply.status == 200, phase, str(waiting_for) if waiting_for else None, reply.latency_s
     )
 
 
 def wait(
-    ask: Callable[[float], Answer],
+    ask: Callable[[float], Readiness],
     timeout_s: float,
     wait_s: float,
     *,
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
-) -> Answer:
+) -> Readiness:
     """Ask until it is ready or the time is up.
 
     A platform that starts a service from zero holds the request until there is a replica, so each

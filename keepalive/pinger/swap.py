@@ -24,16 +24,16 @@ _MARKS = {"Ember-Lane": "bulk", "Ember-Ping": "1"}
 """It goes after everybody's requests, and is not counted as one of them; see `docs/http.md`."""
 
 
-class Busy(Exception):
+class SwapBusy(Exception):
     """The server refuses work that nobody waits for, as it has too much; the text says so."""
 
 
-class Wrong(Exception):
+class SwapWrong(Exception):
     """The server answers, but not with the swap; the text says what is wrong."""
 
 
 @dataclass(frozen=True, slots=True)
-class Swapped:
+class PingSwap:
     """A swap that succeeded.
 
     Attributes:
@@ -65,7 +65,7 @@ def address(readyz: str) -> str:
     return f"{base}/v1/swap"
 
 
-def swap(url: str, timeout_s: float, headers: Mapping[str, str] | None = None) -> Swapped:
+def swap(url: str, timeout_s: float, headers: Mapping[str, str] | None = None) -> PingSwap:
     """Ask for one swap and look at the result.
 
     Args:
@@ -87,9 +87,9 @@ def swap(url: str, timeout_s: float, headers: Mapping[str, str] | None = None) -
     reply = exchange(url, timeout_s, asked, _form())
     if reply.status != HTTPStatus.OK:
         code, told = _problem(reply)
-        no: type[Exception] = Wrong
+        no: type[Exception] = SwapWrong
         if reply.status in _NOT_NOW:
-            no = Busy if code == _OVERLOADED else Unreachable
+            no = SwapBusy if code == _OVERLOADED else Unreachable
         raise no(f"the swap was answered {reply.status}{told}")
     try:
         report = json.loads(reply.body)
@@ -98,12 +98,12 @@ def swap(url: str, timeout_s: float, headers: Mapping[str, str] | None = None) -
         image = b64decode(report["image"]["base64"], validate=True)
         size = (report["width"], report["height"])
     except (ValueError, TypeError, KeyError):
-        raise Wrong("the swap was answered, but not as Ember does") from None
+        raise SwapWrong("the swap was answered, but not as Ember does") from None
     if size != (_WIDTH, _HEIGHT) or not (image[:2] == b"\xff\xd8" and image[-2:] == b"\xff\xd9"):
-        raise Wrong("the swap was answered with another image than the one that was sent")
+        raise SwapWrong("the swap was answered with another image than the one that was sent")
     if not after < before:
-        raise Wrong(f"the face was not swapped: identity distance {before:g}, then {after:g}")
-    return Swapped(
+        raise SwapWrong(f"the face was not swapped: identity distance {before:g}, then {after:g}")
+    return PingSwap(
         reply.latency_s,
         before,
         after,

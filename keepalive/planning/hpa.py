@@ -18,14 +18,14 @@ SYNC_S = 15
 """Seconds between two decisions."""
 
 
-class Unit(StrEnum):
+class PolicyUnit(StrEnum):
     """What a policy counts in."""
 
     PODS = "Pods"
     PERCENT = "Percent"
 
 
-class Select(StrEnum):
+class PolicySelect(StrEnum):
     """Which of several policies counts."""
 
     MAX = "Max"
@@ -34,7 +34,7 @@ class Select(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Policy:
+class ScalingPolicy:
     """How much may change within a time.
 
     Attributes:
@@ -43,13 +43,13 @@ class Policy:
         period_s: the time.
     """
 
-    unit: Unit
+    unit: PolicyUnit
     value: int
     period_s: int
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class ScalingRules:
     """The behaviour of one direction.
 
     Attributes:
@@ -60,19 +60,21 @@ class Rules:
     """
 
     stabilisation_s: int
-    policies: tuple[Policy, ...]
-    select: Select = Select.MAX
+    policies: tuple[ScalingPolicy, ...]
+    select: PolicySelect = PolicySelect.MAX
     tolerance: float = 0.1
 
 
-UP = Rules(0, (Policy(Unit.PODS, 4, 15), Policy(Unit.PERCENT, 100, 15)))
+SCALE_UP = ScalingRules(
+    0, (ScalingPolicy(PolicyUnit.PODS, 4, 15), ScalingPolicy(PolicyUnit.PERCENT, 100, 15))
+)
 """The default for scaling up."""
-DOWN = Rules(300, (Policy(Unit.PERCENT, 100, 15),))
+SCALE_DOWN = ScalingRules(300, (ScalingPolicy(PolicyUnit.PERCENT, 100, 15),))
 """The default for scaling down."""
 
 
 @dataclass(frozen=True, slots=True)
-class Spec:
+class HpaSpec:
     """What is asked of it.
 
     Attributes:
@@ -86,12 +88,12 @@ class Spec:
     target: float
     most: int
     least: int = 1
-    up: Rules = UP
-    down: Rules = DOWN
+    up: ScalingRules = SCALE_UP
+    down: ScalingRules = SCALE_DOWN
 
 
 @dataclass(frozen=True, slots=True)
-class Observed:
+class HpaObservation:
     """What is seen at one time.
 
     Attributes:
@@ -110,7 +112,7 @@ class Observed:
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
+class HpaState:
     """What one decision leaves to the next.
 
     Attributes:
@@ -123,7 +125,7 @@ class Memory:
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class HpaDecision:
     """What follows.
 
     Attributes:
@@ -132,14 +134,14 @@ class Decision:
     """
 
     replicas: int
-    memory: Memory = field(default_factory=Memory)
+    memory: HpaState = field(default_factory=HpaState)
 
 
-def decide(spec: Spec, observed: Observed, memory: Memory) -> Decision:
+def decide(spec: HpaSpec, observed: HpaObservation, memory: HpaState) -> HpaDecision:
     """Decide once; a workload that was set to 0 stays there."""
     now, current = observed.now, observed.replicas
     if current == 0:
-        return Decision(0, memory)
+        return HpaDecision(0, memory)
     if not spec.least <= current <= spec.most:
         replicas = min(max(current, spec.least), spec.most)
         recommended = memory.recommended
@@ -150,10 +152,10 @@ def decide(spec: Spec, observed: Observed, memory: Memory) -> Decision:
     changes = _since(memory.changes, now - _longest(spec))
     if replicas != current:
         changes = (*changes, (now, replicas - current))
-    return Decision(replicas, Memory(recommended, changes))
+    return HpaDecision(replicas, HpaState(recommended, changes))
 
 
-def recommend(spec: Spec, observed: Observed) -> int:
+def recommend(spec: HpaSpec, observed: HpaObservation) -> int:
     """The replicas that bring the average of the metric to its target.
 
     Replicas without a figure count as idle when it would scale up and as just right when it would
@@ -177,40 +179,40 @@ def recommend(spec: Spec, observed: Observed) -> int:
     return max(wanted, current) if rising else min(wanted, current)
 
 
-def _ratio(spec: Spec, usage: Sequence[float]) -> float:
+def _ratio(spec: HpaSpec, usage: Sequence[float]) -> float:
     return sum(usage) / len(usage) / spec.target
 
 
-def _tolerated(spec: Spec, ratio: float) -> bool:
+def _tolerated(spec: HpaSpec, ratio: float) -> bool:
     return -spec.down.tolerance <= ratio - 1 <= spec.up.tolerance
 
 
-def _stabilised(spec: Spec, memory: Memory, now: float, current: int, wanted: int) -> int:
+def _stabilised(spec: HpaSpec, memory: HpaState, now: float, current: int, wanted: int) -> int:
     """Between the lowest recent recommendation for going up and the highest for going down."""
     up = [n for _, n in _since(memory.recommended, now - spec.up.stabilisation_s)]
     down = [n for _, n in _since(memory.recommended, now - spec.down.stabilisation_s)]
     return min(max(current, min(wanted, *up, wanted)), max(wanted, *down, wanted))
 
 
-def _bounded(spec: Spec, wanted: int, memory: Memory, observed: Observed) -> int:
+def _bounded(spec: HpaSpec, wanted: int, memory: HpaState, observed: HpaObservation) -> int:
     """Within the policies of its direction, and within minimum and maximum."""
     current, now = observed.replicas, observed.now
     rules = spec.up if wanted > current else spec.down
-    if rules.select is Select.DISABLED:
+    if rules.select is PolicySelect.DISABLED:
         return current
     limits = [
         _limit(policy, memory, current, now, up=wanted > current) for policy in rules.policies
     ]
-    widest = max if (wanted > current) == (rules.select is Select.MAX) else min
+    widest = max if (wanted > current) == (rules.select is PolicySelect.MAX) else min
     if wanted > current:
         return min(wanted, max(widest(limits), current), spec.most)
     return max(wanted, min(widest(limits), current), spec.least)
 
 
-def _limit(policy: Policy, memory: Memory, current: int, now: float, *, up: bool) -> int:
+def _limit(policy: ScalingPolicy, memory: HpaState, current: int, now: float, *, up: bool) -> int:
     """How far one policy lets it go, from what there was at the start of its time."""
     start = current - sum(change for _, change in _since(memory.changes, now - policy.period_s))
-    change = policy.value if policy.unit is Unit.PODS else start * policy.value / 100
+    change = policy.value if policy.unit is PolicyUnit.PODS else start * policy.value / 100
     return math.ceil(start + change - 1e-9) if up else int(start - change + 1e-9)
 
 
@@ -218,7 +220,7 @@ def _since(entries: tuple[tuple[float, int], ...], after: float) -> tuple[tuple[
     return tuple(entry for entry in entries if entry[0] > after)
 
 
-def _longest(spec: Spec) -> float:
+def _longest(spec: HpaSpec) -> float:
     """How long anything is remembered."""
     periods = [policy.period_s for rules in (spec.up, spec.down) for policy in rules.policies]
     return max(spec.up.stabilisation_s, spec.down.stabilisation_s, *periods, 0)

@@ -180,13 +180,13 @@ def _once(
     *,
     last: bool,
 ) -> int:
-    from keepalive.cluster.lease import Lease, Taken
+    from keepalive.cluster.lease import Lease, LeaseTaken
 
     now, spell = datetime.now(UTC), timedelta(seconds=lease_s)
     try:
         lease = Lease.take(prescaler.cluster, prescaler.wanted.lease, holder, spell, now)
         done = prescaler.once(now, lease, last=last)
-    except Taken as taken:
+    except LeaseTaken as taken:
         click.echo(f"Nothing is done here: {taken}.", err=True)
         return 0
     return tell(done)
@@ -200,7 +200,7 @@ def _watch(
     tell: Callable[[Round], int],
 ) -> None:
     """Rounds until a signal, each with the schedule as it is then; one that fails is told."""
-    from keepalive.cluster.lease import Lease, Taken
+    from keepalive.cluster.lease import Lease, LeaseTaken
     from keepalive.prescaler.observe import Observer
     from keepalive.prescaler.prescaler import Prescaler
 
@@ -217,7 +217,7 @@ def _watch(
         except Failure as failure:
             click.echo(f"Error: {failure}", err=True)
         known = _rest(stop, cluster, wanted, every, known)
-    with suppress(Taken, Failure):  # else it ends by itself
+    with suppress(LeaseTaken, Failure):  # else it ends by itself
         now = datetime.now(UTC)
         lease = Lease.take(cluster, wanted.lease, holder, timedelta(seconds=lease_s), now)
         lease.renew(lease.memory or "", now, release=True)

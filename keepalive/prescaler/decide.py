@@ -13,12 +13,12 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
-from keepalive.prescaler.diagnose import Finding, State, diagnose
+from keepalive.prescaler.diagnose import PoolDiagnosis, PoolState, diagnose
 
 if TYPE_CHECKING:
     from datetime import date
 
-    from keepalive.prescaler.pool import Model, Node
+    from keepalive.prescaler.pool import ModelLayer, NodeLayer
     from keepalive.prescaler.schedule import Schedule
 
 _STEP_EVERY = timedelta(minutes=5)
@@ -29,7 +29,7 @@ _GAP = timedelta(minutes=10)
 _HOUR = timedelta(hours=1)
 
 
-class Peak(NamedTuple):
+class PastNeed(NamedTuple):
     """How many replicas were needed at some time."""
 
     at: datetime
@@ -37,7 +37,7 @@ class Peak(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
+class FloorMemory:
     """What one decision leaves for the next.
 
     Attributes:
@@ -48,7 +48,7 @@ class Memory:
         spent: GPU-hours of floor on that day until `at`.
     """
 
-    peaks: tuple[Peak, ...] = ()
+    peaks: tuple[PastNeed, ...] = ()
     at: datetime | None = None
     stepped: datetime | None = None
     day: date | None = None
@@ -56,7 +56,7 @@ class Memory:
 
 
 @dataclass(frozen=True, slots=True)
-class Spec:
+class FloorSpec:
     """What is wanted, and of what.
 
     Attributes:
@@ -81,7 +81,7 @@ class Spec:
 
 
 @dataclass(frozen=True, slots=True)
-class Samples:
+class FloorSamples:
     """What is seen.
 
     Attributes:
@@ -99,9 +99,9 @@ class Samples:
     """
 
     floor: int
-    memory: Memory = Memory()
-    model: Model | None = None
-    node: Node | None = None
+    memory: FloorMemory = FloorMemory()
+    model: ModelLayer | None = None
+    node: NodeLayer | None = None
     expected: float | None = None
     held: str | None = None
     rollout: bool = False
@@ -109,7 +109,7 @@ class Samples:
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class FloorDecision:
     """What to do.
 
     Attributes:
@@ -125,8 +125,8 @@ class Decision:
     floor: int
     need: int
     why: str
-    finding: Finding
-    memory: Memory
+    finding: PoolDiagnosis
+    memory: FloorMemory
     batch: int | None = None
 
 
@@ -135,7 +135,7 @@ class _Need(NamedTuple):
     why: str
 
 
-def decide(now: datetime, samples: Samples, spec: Spec) -> Decision:
+def decide(now: datetime, samples: FloorSamples, spec: FloorSpec) -> FloorDecision:
     """Decide.
 
     Args:
@@ -151,7 +151,7 @@ def decide(now: datetime, samples: Samples, spec: Spec) -> Decision:
     limit = _limit(now, samples, spec)
     memory = _remembered(now, samples, spec, min(need.floor, spec.schedule.max_floor))
     if samples.held is not None:
-        return Decision(samples.floor, need.floor, f"held: {samples.held}", finding, memory)
+        return FloorDecision(samples.floor, need.floor, f"held: {samples.held}", finding, memory)
     floor, why = need
     if floor < samples.floor:
         floor, why = _released(now, samples, spec, memory, need)
@@ -161,10 +161,10 @@ def decide(now: datetime, samples: Samples, spec: Spec) -> Decision:
         floor, why = samples.floor, f"a rollout is under way; without it {floor} ({why})"
     if floor < samples.floor:
         memory = replace(memory, stepped=now)
-    return Decision(floor, need.floor, why, finding, memory, _batch(floor, samples, spec))
+    return FloorDecision(floor, need.floor, why, finding, memory, _batch(floor, samples, spec))
 
 
-def _need(now: datetime, samples: Samples, spec: Spec, finding: Finding) -> _Need:
+def _need(now: datetime, samples: FloorSamples, spec: FloorSpec, finding: PoolDiagnosis) -> _Need:
     """The largest of what the schedule, the forecast and the replicas call for."""
     planned = spec.schedule.ahead(now)
     needs = [_Need(planned.floor, planned.why), _Need(spec.least, "the platform's least")]
@@ -182,7 +182,7 @@ def _need(now: datetime, samples: Samples, spec: Spec, finding: Finding) -> _Nee
         if model.failing:
             why = f"{model.failed:.0%} of swaps fail, {model.broken} replicas are broken"
             needs.append(_Need(samples.floor, f"{why}, so that little load means nothing"))
-        if finding.state is State.TOO_FEW:
+        if finding.state is PoolState.TOO_FEW:
             more = model.ready + max(1, model.ready // 4)
             needs.append(_Need(more, f"{model.ready} ready replicas are too few"))
     if samples.model is None and spec.watching:
@@ -191,7 +191,7 @@ def _need(now: datetime, samples: Samples, spec: Spec, finding: Finding) -> _Nee
 
 
 def _released(
-    now: datetime, samples: Samples, spec: Spec, memory: Memory, need: _Need
+    now: datetime, samples: FloorSamples, spec: FloorSpec, memory: FloorMemory, need: _Need
 ) -> tuple[int, str]:
     """How far the floor may fall to less than it is."""
     recent = max(peak.floor for peak in memory.peaks)
@@ -204,7 +204,7 @@ def _released(
     return max(recent, samples.floor - step), f"not needed for {minutes:g} min; now {need.why}"
 
 
-def _limit(now: datetime, samples: Samples, spec: Spec) -> _Need:
+def _limit(now: datetime, samples: FloorSamples, spec: FloorSpec) -> _Need:
     """The most that may be had.
 
     What the schedule's own floor needs until midnight is put aside. The rest of the budget has to
@@ -228,7 +228,7 @@ def _limit(now: datetime, samples: Samples, spec: Spec) -> _Need:
     return _Need(max(limit.floor, spec.least), limit.why)
 
 
-def _spent(now: datetime, samples: Samples, spec: Spec) -> float:
+def _spent(now: datetime, samples: FloorSamples, spec: FloorSpec) -> float:
     """GPU-hours of floor since midnight, as if it had been what it is since the last decision."""
     memory, midnight = samples.memory, spec.schedule.midnight(now)
     if memory.at is None:
@@ -238,16 +238,16 @@ def _spent(now: datetime, samples: Samples, spec: Spec) -> float:
     return before + samples.floor * spec.gpus * max(0.0, (now - since) / _HOUR)
 
 
-def _remembered(now: datetime, samples: Samples, spec: Spec, need: int) -> Memory:
+def _remembered(now: datetime, samples: FloorSamples, spec: FloorSpec, need: int) -> FloorMemory:
     """The memory with this moment in it."""
     memory = samples.memory
     peaks = [peak for peak in memory.peaks if peak.at > now - spec.schedule.release]
     if memory.at is None or now - memory.at > _GAP:  # what was not seen counts as needed
-        peaks = [Peak(now, max(need, samples.floor, *(peak.floor for peak in peaks)))]
+        peaks = [PastNeed(now, max(need, samples.floor, *(peak.floor for peak in peaks)))]
     while peaks and peaks[-1].floor <= need:
         peaks.pop()
-    return Memory(
-        peaks=(*peaks, Peak(now, need)),
+    return FloorMemory(
+        peaks=(*peaks, PastNeed(now, need)),
         at=now if memory.at is None else max(now, memory.at),
         stepped=memory.stepped,
         day=spec.schedule.midnight(now).date(),
@@ -255,7 +255,7 @@ def _remembered(now: datetime, samples: Samples, spec: Spec, need: int) -> Memor
     )
 
 
-def _batch(floor: int, samples: Samples, spec: Spec) -> int | None:
+def _batch(floor: int, samples: FloorSamples, spec: FloorSpec) -> int | None:
     """What is left to batch replicas when the online ones have what they need."""
     if (batch := spec.schedule.batch) is None:
         return None

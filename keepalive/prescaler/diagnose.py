@@ -16,7 +16,7 @@ from keepalive.prescaler.pool import FAILING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from keepalive.prescaler.pool import Model, Node
+    from keepalive.prescaler.pool import ModelLayer, NodeLayer
 
 FULL = 0.8
 """Of the requests that replicas are meant to have at once: from here on they are at their limit."""
@@ -26,7 +26,7 @@ _FULL_MEMORY = 0.92
 _COLD_RATIO = 1.5
 
 
-class State(StrEnum):
+class PoolState(StrEnum):
     """How a pool is."""
 
     FINE = "fine"
@@ -37,7 +37,7 @@ class State(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class PoolDiagnosis:
     """What is the matter with a pool.
 
     Attributes:
@@ -45,13 +45,17 @@ class Finding:
         advice: what else is seen, and what to do about it; for people.
     """
 
-    state: State
+    state: PoolState
     advice: tuple[str, ...] = ()
 
 
 def diagnose(
-    model: Model | None, node: Node | None, *, per_replica: float, objective_s: float | None
-) -> Finding:
+    model: ModelLayer | None,
+    node: NodeLayer | None,
+    *,
+    per_replica: float,
+    objective_s: float | None,
+) -> PoolDiagnosis:
     """Tell too few from too slow.
 
     Args:
@@ -61,33 +65,37 @@ def diagnose(
         objective_s: seconds within which 95 % of swaps should be answered; None asks nothing.
     """
     if model is None:
-        return Finding(State.UNKNOWN)
+        return PoolDiagnosis(PoolState.UNKNOWN)
     advice = tuple(_advice(model, node))
     late = objective_s is not None and model.p95_s is not None and model.p95_s > objective_s
     if not model.ready:
         lacks = model.in_flight > 0 or model.queued > 0
-        state = State.WARMING if model.warming else State.TOO_FEW if lacks else State.FINE
-        return Finding(state, advice)
+        state = (
+            PoolState.WARMING if model.warming else PoolState.TOO_FEW if lacks else PoolState.FINE
+        )
+        return PoolDiagnosis(state, advice)
     load = (model.in_flight + model.turned_away) / (model.ready * per_replica)
     crowded = model.queued >= model.ready and model.slope > 0
     refuses = model.turned_away >= 1
     if not late and not ((crowded or refuses) and load >= 1):
-        return Finding(State.FINE, advice)
+        return PoolDiagnosis(PoolState.FINE, advice)
     if load < FULL:
-        return Finding(State.SLOW, advice or (_unexplained(load),))
+        return PoolDiagnosis(PoolState.SLOW, advice or (_unexplained(load),))
     if node is not None and node.busy is not None and node.busy < _IDLE_GPU:
         idle = (
             f"GPUs compute {node.busy:.0%} of the time while requests wait in the replicas: allow"
             " fewer requests at once in each (containerConcurrency), or give them more CPU"
         )
-        return Finding(State.SLOW, (idle, *advice))
+        return PoolDiagnosis(PoolState.SLOW, (idle, *advice))
     enough = (
         model.in_flight + model.turned_away <= (model.ready + model.warming) * per_replica * FULL
     )
-    return Finding(State.WARMING if model.warming and enough else State.TOO_FEW, advice)
+    return PoolDiagnosis(
+        PoolState.WARMING if model.warming and enough else PoolState.TOO_FEW, advice
+    )
 
 
-def _advice(model: Model, node: Node | None) -> Iterator[str]:
+def _advice(model: ModelLayer, node: NodeLayer | None) -> Iterator[str]:
     if model.failed > FAILING:
         yield f"{model.failed:.0%} of swaps fail: see ember_problems_total and the replicas' logs"
     if model.broken:

@@ -48,17 +48,17 @@ Grants: TypeAlias = "Mapping[str, Grant]"
 """By the name of the target."""
 
 
-def of(grants: Grants, target: Target) -> Grant | None:
+def current(grants: Grants, target: Target) -> Grant | None:
     """The grant that the target's floor comes from; None when it comes from somebody else."""
     grant = grants.get(target.name)
     return grant if grant and target.floor in {grant.floor, grant.before} else None
 
 
-def given(
+def with_grant(
     grants: Grants, target: Target, floor: int, why: str, now: datetime, *, enough: bool = False
 ) -> dict[str, Grant]:
     """The grants with one more, or with another one for the same target; the latest are kept."""
-    if old := of(grants, target):
+    if old := current(grants, target):
         enough = enough or old.enough
         made = Grant(floor, old.own, target.floor, old.since, now, why, enough)
     else:
@@ -68,7 +68,7 @@ def given(
     return dict(latest[-_MOST:])
 
 
-def beside(
+def floor_beside(
     share: Share, main: int, grant: Grant | None, now: datetime, lead: timedelta
 ) -> tuple[int, str, bool] | None:
     """The floor of a Revision beside the main one, why, and whether it has to be enough.

@@ -48,7 +48,7 @@ def registry(done: Round, now: float) -> CollectorRegistry:
     """
     from prometheus_client import CollectorRegistry, Gauge
 
-    from keepalive.prescaler.diagnose import State
+    from keepalive.prescaler.diagnose import PoolState
 
     made = CollectorRegistry()
 
@@ -73,7 +73,7 @@ def registry(done: Round, now: float) -> CollectorRegistry:
         bool(done.seen.pool_failure),
     )
     states = Gauge("ember_pool_state", "1 for how the pool is.", ["state"], registry=made)
-    for state in State:
+    for state in PoolState:
         states.labels(state).set(state is done.decision.finding.state)
     labels = ["by", "of", "what"]
     times = Gauge("ember_scale_time_seconds", "When it was changed.", labels, registry=made)

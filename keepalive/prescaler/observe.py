@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from keepalive.forecasting.forecast import Forecast
     from keepalive.prescaler.config import PrescalerConfig
-    from keepalive.prescaler.pool import Model, Node
+    from keepalive.prescaler.pool import ModelLayer, NodeLayer
     from keepalive.prescaler.schedule import Schedule
 
 
@@ -31,8 +31,8 @@ class Observation:
         forecast_failure: why the forecast could not be made; None also when data are too thin.
     """
 
-    model: Model | None = None
-    node: Node | None = None
+    model: ModelLayer | None = None
+    node: NodeLayer | None = None
     forecast: Forecast | None = None
     pool_failure: str | None = None
     forecast_failure: str | None = None

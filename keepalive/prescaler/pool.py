@@ -13,7 +13,7 @@ FAILING = 0.01
 
 
 @dataclass(frozen=True, slots=True)
-class Model:
+class ModelLayer:
     """The replicas.
 
     Attributes:
@@ -59,7 +59,7 @@ class Model:
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class NodeLayer:
     """The GPUs; what DCGM does not tell is None.
 
     Attributes:

@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING, NamedTuple
 from keepalive.cluster import hpa, knative, target
 from keepalive.cluster.client import Conflict, Missing
 from keepalive.cluster.knative import Revisions
-from keepalive.cluster.lease import Taken, peek
+from keepalive.cluster.lease import LeaseTaken, peek
 from keepalive.cluster.version import check_version
 from keepalive.failure import Exit, Failure
 from keepalive.prescaler import grant, scale_events
-from keepalive.prescaler.decide import Samples, Spec, decide
+from keepalive.prescaler.decide import FloorSamples, FloorSpec, decide
 from keepalive.prescaler.notes import notes
 from keepalive.prescaler.observe import Observation, Observer
 from keepalive.prescaler.scale_events import Scale, ScaleEvent
-from keepalive.prescaler.state import Kept, dump, load
+from keepalive.prescaler.state import PrescalerState, dump, load
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -32,14 +32,14 @@ if TYPE_CHECKING:
     from keepalive.cluster.lease import Lease
     from keepalive.cluster.target import Target
     from keepalive.prescaler.config import PrescalerConfig
-    from keepalive.prescaler.decide import Decision
+    from keepalive.prescaler.decide import FloorDecision
     from keepalive.prescaler.schedule import Schedule
 
 _TRIES = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class FloorChange:
     """A floor that has another value; in a dry run, that would have."""
 
     name: str
@@ -64,15 +64,15 @@ class Round:
 
     name: str
     before: int
-    decision: Decision
+    decision: FloorDecision
     seen: Observation
-    changes: tuple[Change, ...]
+    changes: tuple[FloorChange, ...]
     complaints: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     events: tuple[ScaleEvent, ...] = ()
 
 
-class Step(NamedTuple):
+class FloorStep(NamedTuple):
     """A floor to have, why, and whether it has to be enough (`Grant.enough`)."""
 
     target: Target
@@ -112,7 +112,7 @@ class Prescaler:
         try:
             done, kept = self._round(now, lease.memory, lease)
         except Failure:
-            with suppress(Failure, Taken):
+            with suppress(Failure, LeaseTaken):
                 lease.renew(lease.memory or "", now, release=True)
             raise
         lease.renew(dump(kept), now, release=last)
@@ -126,7 +126,9 @@ class Prescaler:
         """
         return self._round(now, peek(self.cluster, self.wanted.lease), None)[0]
 
-    def _round(self, now: datetime, memory: str | None, lease: Lease | None) -> tuple[Round, Kept]:
+    def _round(
+        self, now: datetime, memory: str | None, lease: Lease | None
+    ) -> tuple[Round, PrescalerState]:
         """What came of a round, and what is to be kept; without a Lease nothing is changed."""
         observer = self.observer or Observer(self.wanted)
         if lease is None or not lease.continued:
@@ -144,8 +146,8 @@ class Prescaler:
         )
 
     def _attempt(
-        self, now: datetime, kept: Kept, seen: Observation, lease: Lease | None
-    ) -> tuple[Round, Kept]:
+        self, now: datetime, kept: PrescalerState, seen: Observation, lease: Lease | None
+    ) -> tuple[Round, PrescalerState]:
         """Read, decide and change once.
 
         Raises:
@@ -156,7 +158,7 @@ class Prescaler:
         """
         found, batch = self._read()
         main, others = found.main, found.others
-        samples = Samples(
+        samples = FloorSamples(
             floor=main.floor,
             memory=kept.memory,
             model=seen.model,
@@ -167,28 +169,30 @@ class Prescaler:
             moving=sum(share.percent or 0 for share in others if share.start),
         )
         decision = decide(now, samples, _spec(self.wanted, self.schedule, main, batch))
-        plan = [Step(main, decision.floor, decision.why)]
+        plan = [FloorStep(main, decision.floor, decision.why)]
         if batch is not None and decision.batch is not None:
             why = f"{decision.floor} online replicas; {decision.why}"
             first = decision.batch < batch.floor
-            plan.insert(0 if first else 1, Step(batch, decision.batch, why))
+            plan.insert(0 if first else 1, FloorStep(batch, decision.batch, why))
         for share in others:
-            own = grant.of(kept.grants, share.target)
-            told = grant.beside(share, decision.floor, own, now, self.schedule.lead)
+            own = grant.current(kept.grants, share.target)
+            told = grant.floor_beside(share, decision.floor, own, now, self.schedule.lead)
             if told and not (found.rollout and told[0] < share.target.floor):
-                plan.append(Step(share.target, *told))
+                plan.append(FloorStep(share.target, *told))
         plan = [one for one in plan if one.floor != one.target.floor and one.target.held is None]
         grants = kept.grants
         for one in plan:
-            grants = grant.given(grants, one.target, one.floor, one.why, now, enough=one.enough)
+            grants = grant.with_grant(
+                grants, one.target, one.floor, one.why, now, enough=one.enough
+            )
         complaints = [told for told in (seen.pool_failure, seen.forecast_failure) if told]
         if plan and lease:
             lease.renew(dump(replace(kept, grants=grants)), now, release=False)
             complaints += self._apply(plan, now)
-        changes = tuple(Change(one.target.name, one.target.floor, one.floor) for one in plan)
+        changes = tuple(FloorChange(one.target.name, one.target.floor, one.floor) for one in plan)
         read = (main, *(share.target for share in others), *([batch] if batch else []))
         left = notes(read, kept.told)
-        events = [*kept.events, *scale_events.seen(read, kept.scales, kept.grants, now)]
+        events = [*kept.events, *scale_events.changes_since(read, kept.scales, kept.grants, now)]
         scales = {one.name: Scale(one.floor, one.replicas) for one in read}
         for target_, floor, why, _ in plan:
             name = target_.name
@@ -204,12 +208,12 @@ class Prescaler:
             changes=changes,
             complaints=tuple(complaints),
             notes=(*left.values(), *([found.pin] if found.pin else [])),
-            events=scale_events.kept(events),
+            events=scale_events.latest(events),
         )
         known = tuple(each.name for each in read if each.name in {*kept.told, *left})
-        return done, Kept(decision.memory, grants, known, scales, done.events)
+        return done, PrescalerState(decision.memory, grants, known, scales, done.events)
 
-    def _apply(self, plan: list[Step], now: datetime) -> list[str]:
+    def _apply(self, plan: list[FloorStep], now: datetime) -> list[str]:
         """Change floors; what comes back says for which there is no Event."""
         silent = []
         for each, floor, why, _ in plan:
@@ -236,7 +240,9 @@ class Prescaler:
         return found, batch
 
 
-def _spec(wanted: PrescalerConfig, schedule: Schedule, main: Target, batch: Target | None) -> Spec:
+def _spec(
+    wanted: PrescalerConfig, schedule: Schedule, main: Target, batch: Target | None
+) -> FloorSpec:
     per_replica = wanted.per_replica or main.per_replica
     if per_replica is None:
         raise Failure(
@@ -252,7 +258,7 @@ def _spec(wanted: PrescalerConfig, schedule: Schedule, main: Target, batch: Targ
             f" gpu_hours_per_day is {schedule.gpu_hours_per_day:g}: change one of them.",
             Exit.CONFIG,
         )
-    return Spec(
+    return FloorSpec(
         schedule=schedule if batch else replace(schedule, batch=None),
         per_replica=per_replica,
         gpus=gpus,

@@ -52,7 +52,7 @@ class ScaleEvent:
     why: str
 
 
-def seen(
+def changes_since(
     targets: Iterable[Target],
     before: Mapping[str, Scale],
     grants: Mapping[str, Grant],
@@ -88,6 +88,6 @@ def seen(
     return made
 
 
-def kept(events: Iterable[ScaleEvent]) -> tuple[ScaleEvent, ...]:
+def latest(events: Iterable[ScaleEvent]) -> tuple[ScaleEvent, ...]:
     """The latest ones, in order of time."""
     return tuple(sorted(events, key=lambda one: one.at)[-_MOST:])

@@ -20,7 +20,7 @@ _MARGIN = timedelta(hours=3)
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class FloorWindow:
     """A floor that comes again and again.
 
     Attributes:
@@ -35,7 +35,7 @@ class Window:
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class FloorEvent:
     """A floor for once, in place of what windows and the forecast say.
 
     Attributes:
@@ -50,7 +50,7 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True)
-class Pool:
+class TagPool:
     """A floor of its own for the revision behind a tag, such as a canary.
 
     Attributes:
@@ -78,7 +78,7 @@ class Batch:
 
 
 @dataclass(frozen=True, slots=True)
-class Planned:
+class PlannedFloor:
     """What the schedule says.
 
     Attributes:
@@ -115,25 +115,25 @@ class Schedule:
     max_floor: int
     gpu_hours_per_day: float = math.inf
     release: timedelta = timedelta(minutes=30)
-    windows: tuple[Window, ...] = ()
-    events: tuple[Event, ...] = ()
-    pools: tuple[Pool, ...] = ()
+    windows: tuple[FloorWindow, ...] = ()
+    events: tuple[FloorEvent, ...] = ()
+    pools: tuple[TagPool, ...] = ()
     batch: Batch | None = None
 
-    def at(self, moment: datetime) -> Planned:
+    def at(self, moment: datetime) -> PlannedFloor:
         """What is wanted at that moment: the largest event, else the largest window."""
         moment = moment.astimezone(UTC)  # within one zone, Python reckons by the clock
         events = [event for event in self.events if event.begins <= moment < event.ends]
         if events:
             event = max(events, key=lambda each: each.floor)
-            return Planned(event.floor, f"event until {self.local(event.ends)}", event=True)
-        planned = Planned(self.floor, "outside all windows")
+            return PlannedFloor(event.floor, f"event until {self.local(event.ends)}", event=True)
+        planned = PlannedFloor(self.floor, "outside all windows")
         for window in self.windows:
             if window.floor > planned.floor and self._open(window, moment):
-                planned = Planned(window.floor, f"window {window.start}")
+                planned = PlannedFloor(window.floor, f"window {window.start}")
         return planned
 
-    def ahead(self, now: datetime) -> Planned:
+    def ahead(self, now: datetime) -> PlannedFloor:
         """The largest floor that is wanted from now until the lead time has passed."""
         moments = self._changes(now.astimezone(UTC))
         return max((self.at(moment) for moment in moments), key=lambda planned: planned.floor)
@@ -164,7 +164,7 @@ class Schedule:
                     break
                 yield start
 
-    def _open(self, window: Window, moment: datetime) -> bool:
+    def _open(self, window: FloorWindow, moment: datetime) -> bool:
         start = next(_starts(window.start, moment - window.length, self.timezone), None)
         return start is not None and start <= moment
 

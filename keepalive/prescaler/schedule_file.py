@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from keepalive.failure import Exit, Failure
-from keepalive.prescaler.schedule import Batch, Event, Pool, Schedule, Window
+from keepalive.prescaler.schedule import Batch, FloorEvent, FloorWindow, Schedule, TagPool
 from keepalive.times import zone
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def parse(text: str) -> Schedule:
         windows=tuple(_window(each, max_floor) for each in table.tables("window")),
         events=tuple(_event(each, max_floor, timezone) for each in table.tables("event")),
         pools=tuple(
-            Pool(each.word("tag"), each.whole("floor", 0, max_floor))
+            TagPool(each.word("tag"), each.whole("floor", 0, max_floor))
             for each in table.tables("pool")
         ),
         batch=_batch(table),
@@ -70,7 +70,7 @@ def parse(text: str) -> Schedule:
     return schedule
 
 
-def _window(table: _Table, most: int) -> Window:
+def _window(table: _Table, most: int) -> FloorWindow:
     start = table.word("start")
     if len(start.split()) != 5:
         raise ValueError(f"{table.place('start')}: {start!r} has not the five fields of cron")
@@ -78,14 +78,14 @@ def _window(table: _Table, most: int) -> Window:
     hours = table.number("hours", 0, _MOST_HOURS)
     if not hours:
         raise ValueError(f"{table.place('hours')}: a window has more than 0 hours")
-    return Window(start, timedelta(hours=hours), table.whole("floor", 0, most))
+    return FloorWindow(start, timedelta(hours=hours), table.whole("floor", 0, most))
 
 
-def _event(table: _Table, most: int, timezone: ZoneInfo) -> Event:
+def _event(table: _Table, most: int, timezone: ZoneInfo) -> FloorEvent:
     begins, ends = table.moment("from", timezone), table.moment("to", timezone)
     if ends <= begins:
         raise ValueError(f"{table.place('to')}: it is not after `from`")
-    return Event(begins, ends, table.whole("floor", 0, most))
+    return FloorEvent(begins, ends, table.whole("floor", 0, most))
 
 
 def _batch(table: _Table) -> Batch | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from keepalive.prescaler.pool import Model, Node
+from keepalive.prescaler.pool import ModelLayer, NodeLayer
 
 if TYPE_CHECKING:
     from keepalive.prometheus import Prometheus
@@ -42,7 +42,7 @@ _NODE = {
 }
 
 
-def model(prometheus: Prometheus, matchers: str) -> Model | None:
+def model(prometheus: Prometheus, matchers: str) -> ModelLayer | None:
     """The model layer; None when no replica is seen.
 
     Args:
@@ -56,7 +56,7 @@ def model(prometheus: Prometheus, matchers: str) -> Model | None:
     if (ready := seen["ready"]) is None:
         return None
     in_flight = seen["in_flight"] or 0.0
-    return Model(
+    return ModelLayer(
         ready=round(ready),
         warming=round(seen["warming"] or 0),
         in_flight=in_flight,
@@ -73,7 +73,7 @@ def model(prometheus: Prometheus, matchers: str) -> Model | None:
     )
 
 
-def node(prometheus: Prometheus, matchers: str) -> Node | None:
+def node(prometheus: Prometheus, matchers: str) -> NodeLayer | None:
     """The node layer; None when DCGM tells of no GPU.
 
     Args:
@@ -86,7 +86,7 @@ def node(prometheus: Prometheus, matchers: str) -> Node | None:
     seen = _values(prometheus, _NODE, matchers)
     if not seen["gpus"]:
         return None
-    return Node(
+    return NodeLayer(
         gpus=round(seen["gpus"]),
         busy=seen["busy"],
         memory=seen["memory"],

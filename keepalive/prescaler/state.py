@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Any
 
-from keepalive.prescaler.decide import Memory, Peak
+from keepalive.prescaler.decide import FloorMemory, PastNeed
 from keepalive.prescaler.grant import Grant
 from keepalive.prescaler.scale_events import Scale, ScaleEvent
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class PrescalerState:
     """What is kept.
 
     Attributes:
@@ -29,14 +29,14 @@ class Kept:
         events: the latest changes of the scale, whoever made them.
     """
 
-    memory: Memory = field(default_factory=Memory)
+    memory: FloorMemory = field(default_factory=FloorMemory)
     grants: Grants = field(default_factory=dict)
     told: tuple[str, ...] = ()
     scales: Mapping[str, Scale] = field(default_factory=dict)
     events: tuple[ScaleEvent, ...] = ()
 
 
-def dump(kept: Kept) -> str:
+def dump(kept: PrescalerState) -> str:
     """As JSON; times are in whole seconds since 1970."""
     memory = kept.memory
     return json.dumps(
@@ -68,12 +68,12 @@ def dump(kept: Kept) -> str:
     )
 
 
-def load(text: str | None) -> Kept:
+def load(text: str | None) -> PrescalerState:
     """From JSON; what cannot be read is forgotten, which makes decisions slower, never wrong."""
     try:
         told = json.loads(text or "{}")
-        memory = Memory(
-            peaks=tuple(Peak(_time(at), int(floor)) for at, floor in told.get("peaks", ())),
+        memory = FloorMemory(
+            peaks=tuple(PastNeed(_time(at), int(floor)) for at, floor in told.get("peaks", ())),
             at=None if told.get("at") is None else _time(told["at"]),
             stepped=None if told.get("stepped") is None else _time(told["stepped"]),
             day=None if told.get("day") is None else date.fromisoformat(told["day"]),
@@ -82,9 +82,9 @@ def load(text: str | None) -> Kept:
         grants = {str(name): _grant(one) for name, one in told.get("grants", {}).items()}
         scales = {str(name): _scale(*one) for name, one in told.get("scales", {}).items()}
         events = tuple(_event(one) for one in told.get("events", ()))
-        return Kept(memory, grants, tuple(map(str, told.get("told", ()))), scales, events)
+        return PrescalerState(memory, grants, tuple(map(str, told.get("told", ()))), scales, events)
     except (ValueError, TypeError, AttributeError, KeyError, OverflowError, OSError):
-        return Kept()
+        return PrescalerState()
 
 
 def _grant(told: dict[str, Any]) -> Grant:

@@ -8,8 +8,9 @@ from keepalive import options
 from keepalive.cluster.client import Cluster
 from keepalive.failure import Exit
 from keepalive.prometheus import Prometheus
-from keepalive.rollout.judge import MORE_ERRORS, SLOWER, Limits
-from keepalive.rollout.rollout import Rollout, Wanted, Worse
+from keepalive.rollout.config import RevisionRejected, RolloutConfig
+from keepalive.rollout.judge import MORE_ERRORS, SLOWER, JudgeLimits
+from keepalive.rollout.rollout import Rollout
 
 
 def _steps(_: click.Context, __: click.Parameter, text: str) -> tuple[int, ...]:
@@ -135,7 +136,7 @@ def rollout(
     if dry_run and not image:
         raise click.UsageError("Use --dry-run with --image.")
     proof = options.headers(prometheus_headers, "--prometheus-header")
-    wanted = Wanted(
+    wanted = RolloutConfig(
         image=image or "",
         service=service,
         tag=tag,
@@ -149,7 +150,7 @@ def rollout(
         replicas=replicas,
         prometheus=Prometheus(prometheus, proof) if prometheus else None,
         matchers=selector,
-        limits=Limits(max_errors, max_slower),
+        limits=JudgeLimits(max_errors, max_slower),
     )
     with Cluster.connect(namespace) as cluster:
         rolling = Rollout(cluster, wanted, click.echo)
@@ -163,6 +164,6 @@ def rollout(
         else:
             try:
                 rolling.run()
-            except Worse as error:
+            except RevisionRejected as error:
                 click.echo(f"Error: {error}", err=True)
                 context.exit(Exit.WRONG)

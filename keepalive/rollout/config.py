@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class RolloutConfig:
     """What is asked for.
 
     Attributes:
@@ -49,8 +49,8 @@ class Wanted:
     replicas: int | None = None
     prometheus: Prometheus | None = None
     matchers: str = ""
-    limits: judge.Limits = field(default_factory=judge.Limits)
+    limits: judge.JudgeLimits = field(default_factory=judge.JudgeLimits)
 
 
-class Worse(Exception):
+class RevisionRejected(Exception):
     """The new revision is not good enough; the text says why."""

@@ -13,7 +13,7 @@ MORE_ERRORS, SLOWER = 0.005, 1.25
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class RevisionMetrics:
     """What was seen of one revision.
 
     Attributes:
@@ -28,7 +28,7 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class JudgeLimits:
     """By how much the new revision may be worse.
 
     Attributes:
@@ -43,7 +43,7 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class RolloutVerdict:
     """What was decided.
 
     Attributes:
@@ -55,27 +55,29 @@ class Verdict:
     why: str
 
 
-def judge(old: Seen, new: Seen, limits: Limits) -> Verdict:
+def judge(old: RevisionMetrics, new: RevisionMetrics, limits: JudgeLimits) -> RolloutVerdict:
     """Hold the new revision against the old one, over the same time.
 
     The old one counts as without errors, and as just as fast, where it had too few requests.
     """
     if new.requests < limits.requests:
-        return Verdict(None, f"{new.requests:.0f} swaps are too few to tell")
+        return RolloutVerdict(None, f"{new.requests:.0f} swaps are too few to tell")
     known = old.requests >= limits.requests
     most = (old.errors if known else 0.0) + limits.errors
     if new.errors > most:
-        return Verdict(False, f"{new.errors:.1%} of its swaps fail; {most:.1%} are allowed")
+        return RolloutVerdict(False, f"{new.errors:.1%} of its swaps fail; {most:.1%} are allowed")
     if known and old.p95_s and new.p95_s and new.p95_s > limits.slower * old.p95_s:
-        return Verdict(
+        return RolloutVerdict(
             False,
             f"95 % of its swaps take up to {new.p95_s:.3f} s, the old one's {old.p95_s:.3f} s",
         )
     took = f", 95 % within {new.p95_s:.3f} s" if new.p95_s else ""
-    return Verdict(True, f"{new.requests:.0f} swaps, {new.errors:.1%} of them failed{took}")
+    return RolloutVerdict(True, f"{new.requests:.0f} swaps, {new.errors:.1%} of them failed{took}")
 
 
-def look(prometheus: Prometheus, revision: str, seconds: float, matchers: str = "") -> Seen:
+def revision_metrics(
+    prometheus: Prometheus, revision: str, seconds: float, matchers: str = ""
+) -> RevisionMetrics:
     """What Prometheus has seen of a revision lately.
 
     Args:
@@ -91,11 +93,11 @@ def look(prometheus: Prometheus, revision: str, seconds: float, matchers: str = 
     window = f"[{max(seconds, 60):.0f}s]"
     total = prometheus.value(f"sum(increase(ember_requests_total{{{labels}}}{window}))")
     if not total:
-        return Seen(0.0)
+        return RevisionMetrics(0.0)
     failed = prometheus.value(
         f'sum(increase(ember_requests_total{{{labels},status=~"5.."}}{window}))'
     )
     served = f'{labels},ending="served"'
     buckets = f"sum by (le) (rate(ember_request_seconds_bucket{{{served}}}{window}))"
     p95_s = prometheus.value(f"histogram_quantile(0.95, {buckets})")
-    return Seen(total, (failed or 0.0) / total, p95_s)
+    return RevisionMetrics(total, (failed or 0.0) / total, p95_s)

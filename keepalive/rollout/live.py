@@ -23,7 +23,7 @@ Patch = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Live:
+class LiveService:
     """A Knative Service in a cluster.
 
     Attributes:

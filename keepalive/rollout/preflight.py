@@ -24,7 +24,7 @@ _APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class PreflightRequest:
     """What is to be deployed.
 
     Attributes:
@@ -45,7 +45,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Preflight:
+class PreflightResult:
     """What came of it.
 
     Attributes:
@@ -60,14 +60,14 @@ class Preflight:
     unpins: bool = False
 
 
-def look(asked: Asked) -> Preflight:
+def inspect(asked: PreflightRequest) -> PreflightResult:
     """Ask the cluster.
 
     Raises:
         Failure: it does not answer, or a deployment would not do what it seems to.
     """
     if (live := _get(asked, "services.serving.knative.dev", asked.service)) is None:
-        return Preflight()  # nobody to take over from
+        return PreflightResult()  # nobody to take over from
     revisions = [
         revision
         for name in traffic.percents(live)
@@ -77,11 +77,11 @@ def look(asked: Asked) -> Preflight:
 
 
 def decide(
-    asked: Asked,
+    asked: PreflightRequest,
     live: dict[str, Any],
     applied: dict[str, Any] | None,
     revisions: Iterable[dict[str, Any]],
-) -> Preflight:
+) -> PreflightResult:
     """What has to be done otherwise than the manifests say.
 
     Args:
@@ -107,17 +107,17 @@ def decide(
     if kept and applied is not None and _meant(live) == _meant(applied):
         if unpins and UNPIN not in annotations_of(live):
             _is_latest(live)
-        return Preflight(before.get(INITIAL_SCALE) if before != after else None, told, unpins)
+        return PreflightResult(before.get(INITIAL_SCALE) if before != after else None, told, unpins)
     if not started_with(after):
-        return Preflight(None, told, unpins)
+        return PreflightResult(None, told, unpins)
     count = replicas.bounded(asked.replicas or replicas.needed(revisions, after), after)
     if str(count) == after.get(INITIAL_SCALE):
-        return Preflight(None, told, unpins)
+        return PreflightResult(None, told, unpins)
     starts = f"The new revision starts with {count} replicas; REPLICAS=… says otherwise."
-    return Preflight(str(count), " ".join(filter(None, (told, starts))), unpins)
+    return PreflightResult(str(count), " ".join(filter(None, (told, starts))), unpins)
 
 
-def patch(service: str, found: Preflight) -> str | None:
+def patch(service: str, found: PreflightResult) -> str | None:
     """An item for the `patches` of a kustomization: what is to be otherwise; None for nothing."""
     metadata: dict[str, Any] = {"name": service}
     changed = {"apiVersion": "serving.knative.dev/v1", "kind": "Service", "metadata": metadata}
@@ -132,7 +132,7 @@ def patch(service: str, found: Preflight) -> str | None:
     return f"- {json.dumps({'target': target, 'patch': json.dumps(changed)})}"
 
 
-def _pin(asked: Asked, wanted: dict[str, Any]) -> str | None:
+def _pin(asked: PreflightRequest, wanted: dict[str, Any]) -> str | None:
     """What is to be said of a pin, if it is no reason to stop."""
     if not (names := pinned(wanted)):
         return None
@@ -181,13 +181,13 @@ def _meant(service: dict[str, Any]) -> dict[str, Any]:
     return {**template, "metadata": {**metadata, "annotations": annotations}}
 
 
-def _get(asked: Asked, resource: str, name: str) -> dict[str, Any] | None:
+def _get(asked: PreflightRequest, resource: str, name: str) -> dict[str, Any] | None:
     words = ("get", resource, name, "-n", asked.namespace, "--ignore-not-found", "-o", "json")
     text = ran(asked.kubectl, *words)
     return dict(json.loads(text)) if text.strip() else None
 
 
-def _applied(asked: Asked) -> dict[str, Any] | None:
+def _applied(asked: PreflightRequest) -> dict[str, Any] | None:
     """The Service as the cluster says that it would be.
 
     It does not where it refuses the manifests, as applying them will tell, or cannot try their pod,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from keepalive.rollout.preflight import Asked, look, patch
+from keepalive.rollout.preflight import PreflightRequest, inspect, patch
 
 
 @click.command()
@@ -35,8 +35,8 @@ def preflight(
     Exit codes: 0 go on, 69 the cluster does not answer, 78 the traffic is pinned, or a rollout is
     under way.
     """
-    asked = Asked(service, namespace, folder, kubectl, unpin, replicas)
-    found = look(asked)
+    asked = PreflightRequest(service, namespace, folder, kubectl, unpin, replicas)
+    found = inspect(asked)
     if found.told:
         click.echo(found.told, err=True)
     if item := patch(service, found):

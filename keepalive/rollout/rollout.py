@@ -18,12 +18,10 @@ from keepalive.exchange import Unreachable
 from keepalive.failure import Exit, Failure
 from keepalive.pinger import swap
 from keepalive.rollout import judge, replicas, traffic
-from keepalive.rollout.config import Wanted, Worse
-from keepalive.rollout.live import Live
-from keepalive.rollout.traffic import Progress
+from keepalive.rollout.config import RevisionRejected, RolloutConfig
+from keepalive.rollout.live import LiveService
+from keepalive.rollout.traffic import RolloutProgress
 from keepalive.rollout.unpin import unpin
-
-__all__ = ["Rollout", "Wanted", "Worse"]
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,7 +44,7 @@ class Rollout:
     """
 
     cluster: Cluster
-    wanted: Wanted
+    wanted: RolloutConfig
     say: Callable[[str], None]
     sleep: Callable[[float], None] = time.sleep
     clock: Callable[[], float] = time.monotonic
@@ -97,7 +95,7 @@ class Rollout:
             self.say(f"A rollout of {made.image} goes on after {made.step} steps")
         if made.undoing:
             self.undo(made)
-            raise Worse(f"{made.image} was being undone.")
+            raise RevisionRejected(f"{made.image} was being undone.")
         try:
             if made.replicas:  # what serves keeps what it has until it is known how this ends
                 self._live.set_floor(made.old, lambda floor: max(floor, made.replicas))
@@ -109,7 +107,7 @@ class Rollout:
             else:  # it gets its pod when the old one has gone, and that goes when nobody asks it
                 self._shift(made, replicas.WHOLE)
                 self._try(made)
-        except Worse:
+        except RevisionRejected:
             self.undo(made)
             raise
         self._end(made)
@@ -129,7 +127,7 @@ class Rollout:
         """See `unpin.unpin`."""
         unpin(self._live, self.say)
 
-    def undo(self, made: Progress) -> None:
+    def undo(self, made: RolloutProgress) -> None:
         """Give all traffic back to the old revision, which keeps its replicas until it has that."""
         self._hold(made, lambda floor: max(floor, made.replicas))
         self._live.change(lambda found: traffic.undone(found, made))
@@ -145,7 +143,7 @@ class Rollout:
             " `ember rollout --unpin`, neither `make deploy` nor `kn service update` moves any."
         )
 
-    def _hold(self, made: Progress, wanted: Callable[[int], int]) -> None:
+    def _hold(self, made: RolloutProgress, wanted: Callable[[int], int]) -> None:
         """Give the old revision a floor, if that can be: its traffic matters more."""
         if made.replicas:
             try:
@@ -154,11 +152,11 @@ class Rollout:
                 self.say(f"The floor of {made.old} stays as it is: {failure}")
 
     @property
-    def _live(self) -> Live:
+    def _live(self) -> LiveService:
         wanted = self.wanted
-        return Live(self.cluster, wanted.service, wanted.wait_s, self.sleep, self.clock)
+        return LiveService(self.cluster, wanted.service, wanted.wait_s, self.sleep, self.clock)
 
-    def _progress(self, service: dict[str, Any]) -> Progress:
+    def _progress(self, service: dict[str, Any]) -> RolloutProgress:
         """The rollout that is under way, or the new one."""
         wanted, made = self.wanted, traffic.progress(service)
         if made is None:
@@ -171,7 +169,7 @@ class Rollout:
             )
         return made
 
-    def _new(self, service: dict[str, Any]) -> Progress:
+    def _new(self, service: dict[str, Any]) -> RolloutProgress:
         wanted = self.wanted
         old, latest = traffic.sole(service), traffic.latest(service)
         if old == latest and traffic.image(service["spec"]["template"]) == wanted.image:
@@ -184,7 +182,7 @@ class Rollout:
             count = replicas.bounded(wanted.replicas, template)
         if wanted.single_gpu:
             count = 0
-        return Progress(
+        return RolloutProgress(
             wanted.image,
             old,
             wanted.tag,
@@ -193,7 +191,7 @@ class Rollout:
             floor=replicas.floor(serving),
         )
 
-    def _named(self, made: Progress) -> Progress:
+    def _named(self, made: RolloutProgress) -> RolloutProgress:
         """With the name of the new revision, which is known when Knative has made it."""
         if made.new:
             return made
@@ -212,7 +210,7 @@ class Rollout:
         self._live.change(lambda _: traffic.marked(made))
         return made
 
-    def _warm(self, made: Progress) -> None:
+    def _warm(self, made: RolloutProgress) -> None:
         """Wait until the new revision is ready, which with Ember means warm and proven."""
         end, told = self.clock() + self.wanted.wait_s, ""
         while True:
@@ -222,7 +220,9 @@ class Rollout:
                 self.say(f"{made.new} is ready")
                 return
             if failed(revision):
-                raise Worse(f"{made.new} does not become ready: {why or 'no reason is given'}")
+                raise RevisionRejected(
+                    f"{made.new} does not become ready: {why or 'no reason is given'}"
+                )
             if self.clock() >= end:
                 room = (
                     f" It starts with {made.replicas} replicas, as many as serve; where there is no"
@@ -231,62 +231,62 @@ class Rollout:
                     else ""
                 )
                 why = f"{made.new} is not ready after {self.wanted.wait_s:g} s. {why}".strip()
-                raise Worse(why + room)
+                raise RevisionRejected(why + room)
             if why and why != told:
                 self.say(f"waiting for {made.new}: {why}")
                 told = why
             self.sleep(_LOOK_S)
 
-    def _reachable(self, made: Progress) -> bool:
+    def _reachable(self, made: RolloutProgress) -> bool:
         """Whether it has an address of its own; where it has to get the traffic first, later."""
         service = self._live.service()
         return not made.replicas or (
             traffic.reconciled(service) and traffic.address(service, made) is not None
         )
 
-    def _try(self, made: Progress) -> None:
+    def _try(self, made: RolloutProgress) -> None:
         """Have the new revision make golden swaps.
 
         One that has the traffic before it has a replica is waited for by the first of them.
         """
         if (url := traffic.address(self._live.service(), made)) is None:
-            raise Worse("the new revision has no address")
+            raise RevisionRejected("the new revision has no address")
         at = swap.address(f"{url.rstrip('/')}/readyz")
         for number in range(1, self.wanted.swaps + 1):
             starts = number == 1 and not made.replicas
             try:
                 patience = self.wanted.wait_s if starts else self.wanted.timeout_s
                 done = swap.swap(at, patience, self.wanted.headers)
-            except (Unreachable, swap.Wrong) as error:
-                raise Worse(f"golden swap {number} at {url}: {error}") from None
-            except swap.Busy as error:
+            except (Unreachable, swap.SwapWrong) as error:
+                raise RevisionRejected(f"golden swap {number} at {url}: {error}") from None
+            except swap.SwapBusy as error:
                 raise Failure(
                     f"Golden swap {number} at {url}: {error}. Run the same command again.",
                     Exit.AGAIN,
                 ) from None
             late = self.wanted.most_s is not None and done.latency_s > self.wanted.most_s
             if late and not starts:
-                raise Worse(
+                raise RevisionRejected(
                     f"golden swap {number} took {done.latency_s:.3f} s;"
                     f" {self.wanted.most_s:g} are allowed"
                 )
             self.say(f"golden swap {number}: well, {done.latency_s * 1e3:.0f} ms")
 
-    def _steps(self, made: Progress) -> None:
+    def _steps(self, made: RolloutProgress) -> None:
         """Give the new revision the traffic in steps, while it is as good as the old one."""
         for percent in self.wanted.steps[made.step :]:
             self._give(made, percent)
             self._watch(made)
             made = made.passed()
 
-    def _give(self, made: Progress, percent: int) -> None:
+    def _give(self, made: RolloutProgress, percent: int) -> None:
         """Give the new revision a part of the traffic, and first the replicas for it."""
         count = replicas.share(made.replicas, percent)
         self._live.set_floor(made.new, lambda floor: max(floor, count))
         end = self.clock() + self.wanted.wait_s
         while (there := replicas.replicas(self._revision(made.new))) < count:
             if self.clock() >= end:
-                raise Worse(
+                raise RevisionRejected(
                     f"{made.new} has {there} of the {count} replicas that {percent} % of the"
                     f" traffic need after {self.wanted.wait_s:g} s; where there is no room for so"
                     " many, use --replicas."
@@ -294,31 +294,31 @@ class Rollout:
             self.sleep(_LOOK_S)
         self._shift(made, percent)
 
-    def _shift(self, made: Progress, percent: int) -> None:
+    def _shift(self, made: RolloutProgress, percent: int) -> None:
         self._live.change(lambda found: traffic.shifted(found, made, percent))
         self._live.settled(
             lambda found: traffic.percents(found).get(made.new) == percent, "the traffic"
         )
         self.say(f"{made.new} has {percent} %")
 
-    def _watch(self, made: Progress) -> None:
+    def _watch(self, made: RolloutProgress) -> None:
         """See for a while that both are there and the new one is no worse."""
         self.sleep(self.wanted.pause_s)
         ready, why = condition(self._revision(made.new))
         if ready == "False":
-            raise Worse(f"{made.new} is not ready any more: {why}")
+            raise RevisionRejected(f"{made.new} is not ready any more: {why}")
         if (prometheus := self.wanted.prometheus) is None:
             return
         before, after = (
-            judge.look(prometheus, name, self.wanted.pause_s, self.wanted.matchers)
+            judge.revision_metrics(prometheus, name, self.wanted.pause_s, self.wanted.matchers)
             for name in (made.old, made.new)
         )
         verdict = judge.judge(before, after, self.wanted.limits)
         if verdict.good is False:
-            raise Worse(f"{made.new}: {verdict.why}")
+            raise RevisionRejected(f"{made.new}: {verdict.why}")
         self.say(f"{made.new}: {verdict.why}")
 
-    def _end(self, made: Progress) -> None:
+    def _end(self, made: RolloutProgress) -> None:
         """Leave all as after any other update, with the floor that there was before."""
         template = traffic.template(self._live.settled())
         own = replicas.bounded(max(made.floor, scale(template, "min-scale")), template)
@@ -342,4 +342,4 @@ class Rollout:
         try:
             return self._live.revision(name)
         except Missing:
-            raise Worse(f"{name} is gone") from None
+            raise RevisionRejected(f"{name} is gone") from None

@@ -17,7 +17,7 @@ RETRY = "ember.dev/rolled-out-after"
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class RolloutProgress:
     """How far a rollout is; it is kept on the Service, so that anybody can go on with it.
 
     Attributes:
@@ -42,7 +42,7 @@ class Progress:
     floor: int = 0
     undoing: bool = False
 
-    def passed(self) -> Progress:
+    def passed(self) -> RolloutProgress:
         """One step further."""
         return replace(self, step=self.step + 1)
 
@@ -51,12 +51,12 @@ class Progress:
         return floor if floor > self.replicas else own
 
 
-def progress(service: dict[str, Any]) -> Progress | None:
+def progress(service: dict[str, Any]) -> RolloutProgress | None:
     """The rollout that a Service is in."""
     if not (text := annotations_of(service).get(MARK)):
         return None
     try:
-        return Progress(**json.loads(text))
+        return RolloutProgress(**json.loads(text))
     except (ValueError, TypeError):
         raise Failure(
             f"The annotation {MARK} of the Service cannot be read: {text!r}. Remove it, and see"
@@ -75,7 +75,7 @@ def image(thing: dict[str, Any]) -> str:
     return str(thing["spec"]["containers"][0]["image"])
 
 
-def begun(service: dict[str, Any], made: Progress) -> dict[str, Any]:
+def begun(service: dict[str, Any], made: RolloutProgress) -> dict[str, Any]:
     """The patch that makes the new revision, and leaves all traffic with the old one.
 
     It is another revision even where the template has the image already: one that was undone.
@@ -106,12 +106,12 @@ def begun(service: dict[str, Any], made: Progress) -> dict[str, Any]:
     return patch
 
 
-def marked(made: Progress | None) -> dict[str, Any]:
+def marked(made: RolloutProgress | None) -> dict[str, Any]:
     """The patch that only remembers how far it is, or that there is none."""
     return {"metadata": {"annotations": {MARK: json.dumps(asdict(made)) if made else None}}}
 
 
-def shifted(service: dict[str, Any], made: Progress, percent: int) -> dict[str, Any]:
+def shifted(service: dict[str, Any], made: RolloutProgress, percent: int) -> dict[str, Any]:
     """The patch that gives the new revision a part of the traffic, by its name."""
     parts = [
         {"revisionName": made.old, "percent": WHOLE - percent},
@@ -120,7 +120,7 @@ def shifted(service: dict[str, Any], made: Progress, percent: int) -> dict[str, 
     return _patch(service, made, parts, made.tag)
 
 
-def ended(service: dict[str, Any], made: Progress) -> dict[str, Any]:
+def ended(service: dict[str, Any], made: RolloutProgress) -> dict[str, Any]:
     """The patch after which all is as after any other update.
 
     Where somebody has changed the template meanwhile, the new revision keeps the traffic by its
@@ -132,7 +132,7 @@ def ended(service: dict[str, Any], made: Progress) -> dict[str, Any]:
     return _patch(service, None, follows if sole_latest else named, made.tag)
 
 
-def undone(service: dict[str, Any], made: Progress) -> dict[str, Any]:
+def undone(service: dict[str, Any], made: RolloutProgress) -> dict[str, Any]:
     """The patch that leaves all traffic with the old revision; its floor is to follow."""
     parts = [{"revisionName": made.old, "percent": WHOLE}]
     return _patch(service, replace(made, undoing=True), parts, made.tag)
@@ -144,7 +144,7 @@ def unpinned(service: dict[str, Any]) -> dict[str, Any]:
 
 
 def _patch(
-    service: dict[str, Any], made: Progress | None, parts: list[dict[str, Any]], tag: str
+    service: dict[str, Any], made: RolloutProgress | None, parts: list[dict[str, Any]], tag: str
 ) -> dict[str, Any]:
     """Other traffic, and how far it is; what others have under tags without traffic stays."""
     others = [
@@ -204,7 +204,7 @@ def sole(service: dict[str, Any]) -> str:
     return next(iter(found))
 
 
-def address(service: dict[str, Any], made: Progress) -> str | None:
+def address(service: dict[str, Any], made: RolloutProgress) -> str | None:
     """Where the new revision, and no other, answers; None while it has no address."""
     status: dict[str, Any] = service.get("status", {})
     if not made.replicas:

@@ -11,10 +11,10 @@ from keepalive.rollout import replicas, traffic
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from keepalive.rollout.live import Live
+    from keepalive.rollout.live import LiveService
 
 
-def unpin(live: Live, say: Callable[[str], None]) -> None:
+def unpin(live: LiveService, say: Callable[[str], None]) -> None:
     """Have the latest revision take the traffic, as after any update, if it is who has it now.
 
     Args:

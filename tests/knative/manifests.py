@@ -15,7 +15,7 @@ from typing import Any
 
 import yaml
 
-from keepalive.doctor.config import Config, read
+from keepalive.doctor.config import KnativeConfig, read
 
 ROOT = Path(__file__).parents[2]
 KNATIVE = ROOT / "knative"
@@ -38,7 +38,7 @@ class Manifests:
     platform: list[dict[str, Any]] = field(default_factory=list)
 
     @property
-    def config(self) -> Config:
+    def config(self) -> KnativeConfig:
         """What its cluster allows."""
         return read(self.platform)
 

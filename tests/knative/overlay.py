@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import yaml
 
-from keepalive.doctor.config import Config
+from keepalive.doctor.config import KnativeConfig
 from keepalive.doctor.doctor import examine
 from tests.knative.manifests import KNATIVE, Manifests, render
 
@@ -35,7 +35,7 @@ def built(folder, components):
 def allowed(documents):
     """Objects, on a cluster that allows what they need."""
     maps: dict[str, dict] = {}
-    for need in examine(documents, Config()).missing:
+    for need in examine(documents, KnativeConfig()).missing:
         maps.setdefault(need.name, {})[need.key] = need.value
     return Manifests(
         documents,

@@ -8,7 +8,7 @@ from functools import cache
 import pytest
 
 from function.background.events.rules_file import read
-from keepalive.doctor.config import Config
+from keepalive.doctor.config import KnativeConfig
 from keepalive.doctor.doctor import examine
 from keepalive.doctor.pairs import NEEDS
 from tests.knative import names, overlay, promises, schemas, security, webhook
@@ -46,10 +46,10 @@ def test_it_says_at_its_top_what_it_does_needs_and_costs(name):
 @pytest.mark.parametrize("name", COMPONENTS)
 def test_it_names_what_the_cluster_has_to_allow_beyond_the_base(name, built):
     text = (KNATIVE / "components" / name / "kustomization.yaml").read_text()
-    needs = {need.key for need in examine(built(name).documents, Config()).missing}
+    needs = {need.key for need in examine(built(name).documents, KnativeConfig()).missing}
     own = needs - {"kubernetes.podspec-init-containers"}
     for first in NEEDS.get(name, ()):
-        own -= {need.key for need in examine(built(first).documents, Config()).missing}
+        own -= {need.key for need in examine(built(first).documents, KnativeConfig()).missing}
     assert own == set(re.findall(r"kubernetes\.podspec-[a-z-]+|allow-zero-[a-z-]+", text))
 
 

@@ -69,8 +69,8 @@ def wanted(values, replicas):
     assert values.keys() == targets.keys()
     return max(
         hpa.recommend(
-            hpa.Spec(targets[name], autoscaler()["maxReplicas"]),
-            hpa.Observed(0, replicas, [value / replicas] * replicas),
+            hpa.HpaSpec(targets[name], autoscaler()["maxReplicas"]),
+            hpa.HpaObservation(0, replicas, [value / replicas] * replicas),
         )
         for name, value in values.items()
     )

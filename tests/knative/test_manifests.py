@@ -8,7 +8,7 @@ import shutil
 import pytest
 import yaml
 
-from keepalive.doctor.config import Config, Need
+from keepalive.doctor.config import KnativeConfig, Need
 from keepalive.doctor.doctor import examine
 from tests.knative import names, promises, schemas, security, webhook
 from tests.knative.manifests import KNATIVE, ROOT, Manifests, render, rendered
@@ -52,7 +52,7 @@ def test_the_platform_says_exactly_what_the_doctor_finds_missing_on_a_new_cluste
     }
     spaces = {one["metadata"]["namespace"] for one in overlay.platform if one["kind"] != WIDE}
     assert spaces == {"knative-serving"}
-    assert set(examine(overlay.documents, Config()).missing) == said
+    assert set(examine(overlay.documents, KnativeConfig()).missing) == said
     assert list(webhook.idle_flags(overlay)) == []
 
 

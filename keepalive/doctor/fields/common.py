@@ -9,8 +9,8 @@ from keepalive.doctor.shape import (
     INT64,
     Amount,
     Anything,
+    BehindFlag,
     Fields,
-    Guarded,
     Many,
     Named,
     Switch,
@@ -19,17 +19,17 @@ from keepalive.doctor.shape import (
 )
 
 if TYPE_CHECKING:
-    from keepalive.doctor.shape import Kind
+    from keepalive.doctor.shape import FieldKind
 
 
-def each(names: str, kind: Kind) -> dict[str, Kind]:
+def each(names: str, kind: FieldKind) -> dict[str, FieldKind]:
     """Several fields, of the names in a text, of one kind."""
     return dict.fromkeys(names.split(), kind)
 
 
-def flag(name: str, kind: Kind) -> Guarded:
+def flag(name: str, kind: FieldKind) -> BehindFlag:
     """A field of a pod that needs a flag of config-features."""
-    return Guarded(f"kubernetes.podspec-{name}", kind)
+    return BehindFlag(f"kubernetes.podspec-{name}", kind)
 
 
 ANY, TEXT, COUNT, BIG = Anything(), Text(), Whole(), Whole(0, INT64)

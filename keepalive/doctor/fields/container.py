@@ -21,10 +21,10 @@ from keepalive.doctor.fields.security import SECURITY
 from keepalive.doctor.shape import Amount, Fields, Many, Named, Port, Refused, Text, Whole
 
 if TYPE_CHECKING:
-    from keepalive.doctor.shape import Kind
+    from keepalive.doctor.shape import FieldKind
 
 _HEADER = Fields({"name": Text(formats.header), "value": TEXT}, needs=("name",))
-_HANDLERS: dict[str, Kind] = {
+_HANDLERS: dict[str, FieldKind] = {
     "httpGet": Fields(
         {
             **each("path host", TEXT),
@@ -96,7 +96,7 @@ _MOUNT = Fields(
 )
 _AMOUNTS = Named(Amount(), formats.resource)  # Kubernetes: ValidateContainerResourceName
 _INTERACTIVE = Refused("nobody is at the other end of a request's container")
-_CONTAINER: dict[str, Kind] = {
+_CONTAINER: dict[str, FieldKind] = {
     "name": LABEL,  # Kubernetes: validateContainerCommon
     "image": Text(formats.image),
     "imagePullPolicy": Text(formats.among("Always", "IfNotPresent", "Never")),

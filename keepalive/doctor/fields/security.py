@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from keepalive.doctor import formats
 from keepalive.doctor.fields.common import ID, SWITCH, TEXTS, each
-from keepalive.doctor.shape import Fields, Guarded, Many, Refused, Switch, Text
+from keepalive.doctor.shape import BehindFlag, Fields, Many, Refused, Switch, Text
 
 _SECCOMP = Fields(  # Kubernetes: validateSeccompProfileField
     {
@@ -22,7 +22,7 @@ SECURITY = Fields(
         **each("runAsNonRoot readOnlyRootFilesystem allowPrivilegeEscalation", SWITCH),
         "privileged": Switch(only=False, why="no container of Knative may be privileged"),
         "capabilities": Fields(
-            {"drop": TEXTS, "add": Guarded("kubernetes.containerspec-addcapabilities", TEXTS)}
+            {"drop": TEXTS, "add": BehindFlag("kubernetes.containerspec-addcapabilities", TEXTS)}
         ),
         "seccompProfile": _SECCOMP,
         **each("seLinuxOptions windowsOptions procMount appArmorProfile", _OF_THE_CLUSTER),

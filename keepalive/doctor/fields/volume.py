@@ -21,13 +21,13 @@ from keepalive.doctor.fields.common import (
 from keepalive.doctor.shape import Amount, Fields, Many, Refused, Text, Whole
 
 if TYPE_CHECKING:
-    from keepalive.doctor.shape import Kind
+    from keepalive.doctor.shape import FieldKind
 
 _ITEM = Fields(
     {"key": TEXT, "path": Text(formats.below), "mode": MODE},
     needs=("key", "path"),
 )
-_FILES: dict[str, Kind] = {"items": Many(_ITEM), "optional": SWITCH}
+_FILES: dict[str, FieldKind] = {"items": Many(_ITEM), "optional": SWITCH}
 _DOWNWARD = Fields(
     {
         "path": Text(formats.below),
@@ -38,7 +38,7 @@ _DOWNWARD = Fields(
     needs=("path",),
     one_of=("fieldRef", "resourceFieldRef"),
 )
-_SOURCES: dict[str, Kind] = {
+_SOURCES: dict[str, FieldKind] = {
     **each("configMap secret", Fields({**_FILES, "name": SUBDOMAIN}, needs=("name",))),
     "downwardAPI": Fields({"items": Many(_DOWNWARD)}),
     "serviceAccountToken": Fields(
@@ -51,7 +51,7 @@ _SOURCES: dict[str, Kind] = {
     ),
 }
 _HOST_TYPES = ("DirectoryOrCreate", "Directory", "FileOrCreate", "File", "Socket")
-_VOLUMES: dict[str, Kind] = {
+_VOLUMES: dict[str, FieldKind] = {
     "emptyDir": flag(
         "volumes-emptydir",
         Fields({"medium": Text(formats.among("Memory")), "sizeLimit": Amount()}),

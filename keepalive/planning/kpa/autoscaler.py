@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from keepalive.planning.kpa import decider, scaler
-from keepalive.planning.kpa.decider import Observed
+from keepalive.planning.kpa.decider import KpaObservation
 from keepalive.planning.kpa.settings import Averaging
-from keepalive.planning.kpa.windows import ExponentialWindow, Window
+from keepalive.planning.kpa.windows import TimedBuckets, WeightedBuckets
 
 if TYPE_CHECKING:
-    from keepalive.planning.kpa.scaler import Scaled
-    from keepalive.planning.kpa.settings import Settings
-    from keepalive.planning.kpa.windows import Averaged
+    from keepalive.planning.kpa.scaler import Reconciled
+    from keepalive.planning.kpa.settings import AutoscalerSettings
+    from keepalive.planning.kpa.windows import Buckets
 
 
 class Autoscaler:
@@ -30,24 +30,24 @@ class Autoscaler:
         panic: average over the panic window at the last tick; None without data.
     """
 
-    def __init__(self, settings: Settings, ready: int = 0) -> None:
+    def __init__(self, settings: AutoscalerSettings, ready: int = 0) -> None:
         self._settings = settings
-        kind = ExponentialWindow if settings.averaging is Averaging.EXPONENTIAL else Window
-        self._stable: Averaged = kind(settings.window_s)
-        self._panic: Averaged = kind(settings.panic_window_s)
-        self._memory = decider.first_memory(0, ready)
+        kind = WeightedBuckets if settings.averaging is Averaging.EXPONENTIAL else TimedBuckets
+        self._stable: Buckets = kind(settings.window_s)
+        self._panic: Buckets = kind(settings.panic_window_s)
+        self._memory = decider.initial_state(0, ready)
         self.desired = scaler.UNKNOWN
-        self.spare = decider.first_spare(settings)
-        self.status = scaler.Status()
+        self.spare = decider.initial_excess_burst_capacity(settings)
+        self.status = scaler.RevisionStatus()
         self.stable: float | None = None
         self.panic: float | None = None
 
     @classmethod
-    def running(cls, settings: Settings, ready: int) -> Autoscaler:
+    def running(cls, settings: AutoscalerSettings, ready: int) -> Autoscaler:
         """For a revision that has been running, with that many replicas or scaled to zero."""
         autoscaler = cls(settings, ready)
-        standing = scaler.Standing.ACTIVE if ready else scaler.Standing.INACTIVE
-        autoscaler.status = scaler.Status(standing, initialised=True, proxied=0)
+        standing = scaler.Activation.ACTIVE if ready else scaler.Activation.INACTIVE
+        autoscaler.status = scaler.RevisionStatus(standing, initialised=True, proxied=0)
         autoscaler.desired = ready
         return autoscaler
 
@@ -72,11 +72,13 @@ class Autoscaler:
         if self._stable.empty(now):
             return
         self.stable, self.panic = self._stable.average(now), self._panic.average(now)
-        observed = Observed(now, self.stable, self.panic, ready)
+        observed = KpaObservation(now, self.stable, self.panic, ready)
         decision = decider.decide(self._settings, observed, self._memory)
         self.desired, self.spare, self._memory = decision.desired, decision.spare, decision.memory
 
-    def reconcile(self, now: int, ready: int, replicas: int, floor: int | None = None) -> Scaled:
+    def reconcile(
+        self, now: int, ready: int, replicas: int, floor: int | None = None
+    ) -> Reconciled:
         """Apply what was decided last; the arguments are those of `scaler.reconcile`."""
         scaled = scaler.reconcile(
             self._settings,

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import click
 
 from keepalive.planning.kpa.replay import COLUMNS, replay
-from keepalive.planning.kpa.settings import Averaging, Invalid, read
+from keepalive.planning.kpa.settings import Averaging, InvalidSetting, read
 from keepalive.planning.traces import steps
 from keepalive.times import duration
 
 if TYPE_CHECKING:
-    from keepalive.planning.kpa.settings import Settings
+    from keepalive.planning.kpa.settings import AutoscalerSettings
 
 _AFTER_S = 300
 """How much longer than the load a replay goes on, beside the autoscaler's own periods."""
@@ -99,7 +99,7 @@ def kpa(
     """
     try:
         chosen = read(settings, container_concurrency)
-    except Invalid as error:
+    except InvalidSetting as error:
         raise click.BadParameter(str(error), param_hint="--set") from None
     load = steps.read(trace)
     if until is None:
@@ -110,7 +110,7 @@ def kpa(
     click.echo("\n".join(lines))
 
 
-def header(settings: Settings) -> str:
+def header(settings: AutoscalerSettings) -> str:
     """The settings in force, as one line of comment."""
     total, target = settings.goal
     averaging = "" if settings.averaging is Averaging.LINEAR else settings.averaging

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from keepalive.planning.kpa.settings import Settings
+    from keepalive.planning.kpa.settings import AutoscalerSettings
 
 TICK_S = 2
 """Seconds between two decisions."""
 
 
 @dataclass(frozen=True, slots=True)
-class Observed:
+class KpaObservation:
     """What is seen at one tick.
 
     Attributes:
@@ -31,7 +31,7 @@ class Observed:
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
+class DeciderState:
     """What one decision leaves to the next.
 
     Attributes:
@@ -47,7 +47,7 @@ class Memory:
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class ScaleResult:
     """What follows.
 
     Attributes:
@@ -59,22 +59,24 @@ class Decision:
 
     desired: int
     spare: int
-    memory: Memory
+    memory: DeciderState
 
 
-def first_memory(now: int, ready: int) -> Memory:
+def initial_state(now: int, ready: int) -> DeciderState:
     """What a new autoscaler starts with: it knows no load, so above one replica it panics."""
-    return Memory(panicked=now, most=ready) if ready > 1 else Memory()
+    return DeciderState(panicked=now, most=ready) if ready > 1 else DeciderState()
 
 
-def first_spare(settings: Settings) -> int:
+def initial_excess_burst_capacity(settings: AutoscalerSettings) -> int:
     """The spare burst capacity before anything is known."""
     if settings.burst_capacity in {0, -1}:
         return int(settings.burst_capacity)
     return int(settings.initial_scale * settings.goal.total - settings.burst_capacity)
 
 
-def decide(settings: Settings, observed: Observed, memory: Memory) -> Decision:
+def decide(
+    settings: AutoscalerSettings, observed: KpaObservation, memory: DeciderState
+) -> ScaleResult:
     """Decide for one tick.
 
     It follows the stable window. When the panic window alone asks for `panic_threshold` times the
@@ -97,10 +99,12 @@ def decide(settings: Settings, observed: Observed, memory: Memory) -> Decision:
     if settings.scale_down_delay_s:
         recent = _remembered(recent, observed.now // TICK_S, desired, settings.scale_down_delay_s)
         desired = recent[0][1]
-    return Decision(desired, _spare(settings, observed, total), Memory(panicked, most, recent))
+    return ScaleResult(
+        desired, _spare(settings, observed, total), DeciderState(panicked, most, recent)
+    )
 
 
-def _bounded(settings: Settings, wanted: int, ready: int) -> int:
+def _bounded(settings: AutoscalerSettings, wanted: int, ready: int) -> int:
     """No faster up or down than allowed; with any load at least the activation scale."""
     most = math.ceil(settings.max_up * ready)
     least = math.floor(ready / settings.max_down)
@@ -121,7 +125,7 @@ def _remembered(
     return (*kept, (tick, wanted))
 
 
-def _spare(settings: Settings, observed: Observed, total: float) -> int:
+def _spare(settings: AutoscalerSettings, observed: KpaObservation, total: float) -> int:
     if settings.burst_capacity in {0, -1}:
         return int(settings.burst_capacity)
     return math.floor(observed.ready * total - settings.burst_capacity - observed.panic)

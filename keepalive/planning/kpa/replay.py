@@ -17,7 +17,7 @@ from keepalive.planning.kpa.decider import TICK_S
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from keepalive.planning.kpa.settings import Settings
+    from keepalive.planning.kpa.settings import AutoscalerSettings
 
 COLUMNS = (
     "t", "load", "ready", "replicas", "stable", "panic", "panicking", "desired", "ebc", "want",
@@ -26,7 +26,7 @@ COLUMNS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ReplayRow:
     """One tick.
 
     Attributes:
@@ -76,8 +76,11 @@ class Row:
 
 
 def replay(
-    steps: Sequence[tuple[float, float]], settings: Settings, cold_start_s: float, until: int
-) -> Iterator[Row]:
+    steps: Sequence[tuple[float, float]],
+    settings: AutoscalerSettings,
+    cold_start_s: float,
+    until: int,
+) -> Iterator[ReplayRow]:
     """Run a new revision under a load.
 
     Args:
@@ -103,7 +106,7 @@ def replay(
         more = scaled.replicas - len(pods)
         pods = pods[: scaled.replicas] + [now + cold_start_s] * more
         if ticks:
-            yield Row(
+            yield ReplayRow(
                 now,
                 load,
                 ready,

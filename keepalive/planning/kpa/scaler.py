@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from keepalive.planning.kpa.settings import Settings
+    from keepalive.planning.kpa.settings import AutoscalerSettings
 
 UNKNOWN = -1
 """Nothing has been decided yet."""
@@ -15,7 +15,7 @@ _PATIENCE_S = 30.0
 """How much longer than the progress deadline a revision may take before it is given up."""
 
 
-class Standing(StrEnum):
+class Activation(StrEnum):
     """Where a revision is."""
 
     ACTIVATING = "activating"
@@ -24,7 +24,7 @@ class Standing(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Status:
+class RevisionStatus:
     """What is known of a revision between two reconciliations.
 
     Attributes:
@@ -34,14 +34,14 @@ class Status:
         proxied: since when the activator is in the path, if it is.
     """
 
-    standing: Standing = Standing.ACTIVATING
+    standing: Activation = Activation.ACTIVATING
     since: int = 0
     initialised: bool = False
     proxied: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Scaled:
+class Reconciled:
     """What follows.
 
     Attributes:
@@ -50,14 +50,14 @@ class Scaled:
         replicas: what the Deployment is set to.
     """
 
-    status: Status
+    status: RevisionStatus
     want: int
     replicas: int
 
 
 def reconcile(
-    settings: Settings,
-    status: Status,
+    settings: AutoscalerSettings,
+    status: RevisionStatus,
     now: int,
     *,
     desired: int,
@@ -65,7 +65,7 @@ def reconcile(
     ready: int,
     replicas: int,
     floor: int | None = None,
-) -> Scaled:
+) -> Reconciled:
     """Apply what was decided last.
 
     Args:
@@ -80,7 +80,9 @@ def reconcile(
     """
     floor = settings.min_scale if floor is None else floor
     want, applied = _wanted(settings, status, now, desired, floor)
-    proxying = want == 0 or spare < 0 or (want == UNKNOWN and status.standing is Standing.INACTIVE)
+    proxying = (
+        want == 0 or spare < 0 or (want == UNKNOWN and status.standing is Activation.INACTIVE)
+    )
     since = status.proxied if status.proxied is not None else now
     status = replace(status, proxied=since if proxying else None)
     needed = max(floor, 1 if status.initialised else settings.initial_scale)
@@ -89,14 +91,14 @@ def reconcile(
     standing = _standing(status.standing, want, ready, needed)
     if standing is not status.standing:
         status = replace(status, standing=standing, since=now)
-    return Scaled(status, want, want if applied else replicas)
+    return Reconciled(status, want, want if applied else replicas)
 
 
 def _wanted(
-    settings: Settings, status: Status, now: int, desired: int, floor: int
+    settings: AutoscalerSettings, status: RevisionStatus, now: int, desired: int, floor: int
 ) -> tuple[int, bool]:
     """How many, and whether that is to be applied."""
-    if desired == UNKNOWN and status.standing is not Standing.ACTIVATING:
+    if desired == UNKNOWN and status.standing is not Activation.ACTIVATING:
         return UNKNOWN, False
     if settings.initial_scale > 1 and not status.initialised:
         floor = max(floor, settings.initial_scale)
@@ -106,7 +108,7 @@ def _wanted(
     return (want, True) if want else _zero(settings, status, now)
 
 
-def _zero(settings: Settings, status: Status, now: int) -> tuple[int, bool]:
+def _zero(settings: AutoscalerSettings, status: RevisionStatus, now: int) -> tuple[int, bool]:
     """Whether none may be wanted, and whether the last replica may go.
 
     A revision that became active stays so for one stable window. Then it is inactive, and the last
@@ -116,18 +118,18 @@ def _zero(settings: Settings, status: Status, now: int) -> tuple[int, bool]:
     if not settings.scale_to_zero:
         return 1, True
     lasted = now - status.since
-    if status.standing is Standing.ACTIVATING:
+    if status.standing is Activation.ACTIVATING:
         given_up = lasted >= settings.progress_deadline_s + _PATIENCE_S
         return (0, True) if given_up else (UNKNOWN, False)
-    if status.standing is Standing.ACTIVE:
+    if status.standing is Activation.ACTIVE:
         return (0, False) if lasted >= settings.window_s else (1, True)
     proxied = now - status.proxied if status.proxied is not None else 0
     return 0, lasted >= settings.retention_s and max(lasted, proxied) >= settings.grace_s
 
 
-def _standing(before: Standing, want: int, ready: int, needed: int) -> Standing:
+def _standing(before: Activation, want: int, ready: int, needed: int) -> Activation:
     if want == 0 or needed == 0:
-        return Standing.INACTIVE
-    if want == UNKNOWN and before is Standing.INACTIVE:
-        return Standing.INACTIVE
-    return Standing.ACTIVE if ready >= needed else Standing.ACTIVATING
+        return Activation.INACTIVE
+    if want == UNKNOWN and before is Activation.INACTIVE:
+        return Activation.INACTIVE
+    return Activation.ACTIVE if ready >= needed else Activation.ACTIVATING

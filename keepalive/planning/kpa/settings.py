@@ -19,11 +19,11 @@ _PREFIXES = ("autoscaling.knative.dev/", "serving.knative.dev/")
 _HOUR = 3600.0
 
 
-class Invalid(ValueError):
+class InvalidSetting(ValueError):
     """A setting is unknown or cannot be so; its text says which and what is allowed."""
 
 
-class Metric(StrEnum):
+class ScalingMetric(StrEnum):
     """What is counted."""
 
     CONCURRENCY = "concurrency"
@@ -37,7 +37,7 @@ class Averaging(StrEnum):
     EXPONENTIAL = "weighted-exponential"
 
 
-class Goal(NamedTuple):
+class ScalingTarget(NamedTuple):
     """What one replica can take: at most, and as the autoscaler aims."""
 
     total: float
@@ -45,7 +45,7 @@ class Goal(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class AutoscalerSettings:
     """All that the decisions depend on; the defaults are Knative's.
 
     Attributes:
@@ -78,7 +78,7 @@ class Settings:
     """
 
     container_concurrency: int = 0
-    metric: Metric = Metric.CONCURRENCY
+    metric: ScalingMetric = ScalingMetric.CONCURRENCY
     target: float | None = None
     utilisation: float | None = None
     default_utilisation: float = 0.7
@@ -108,9 +108,9 @@ class Settings:
         return max(1, int(self.window_s * self.panic_window + 0.5))
 
     @property
-    def goal(self) -> Goal:
+    def goal(self) -> ScalingTarget:
         """What a replica can take, and what is aimed for."""
-        rps = self.metric is Metric.RPS
+        rps = self.metric is ScalingMetric.RPS
         if rps:
             total = self.target or self.default_rps
         else:
@@ -118,10 +118,10 @@ class Settings:
             if self.container_concurrency:
                 total = min(total, self.container_concurrency)
         utilisation = self.utilisation or (0.7 if rps else self.default_utilisation)
-        return Goal(float(total), max(0.01, total * utilisation))
+        return ScalingTarget(float(total), max(0.01, total * utilisation))
 
 
-def read(pairs: Iterable[tuple[str, str]], container_concurrency: int = 0) -> Settings:
+def read(pairs: Iterable[tuple[str, str]], container_concurrency: int = 0) -> AutoscalerSettings:
     """Settings from names and values as Knative has them; later ones win.
 
     Args:
@@ -132,24 +132,30 @@ def read(pairs: Iterable[tuple[str, str]], container_concurrency: int = 0) -> Se
         Invalid: a name is unknown, a value not allowed, or two do not fit together.
     """
     if not 0 <= container_concurrency <= 1000:
-        raise Invalid(f"The container concurrency {container_concurrency} is not from 0 to 1000.")
+        raise InvalidSetting(
+            f"The container concurrency {container_concurrency} is not from 0 to 1000."
+        )
     found: dict[str, Any] = {"container_concurrency": container_concurrency}
     for name, text in pairs:
         key = name
         for prefix in _PREFIXES:
             key = key.removeprefix(prefix)
         if key not in _KEYS:
-            raise Invalid(f"There is no setting {name!r}; there are: {', '.join(sorted(_KEYS))}.")
+            raise InvalidSetting(
+                f"There is no setting {name!r}; there are: {', '.join(sorted(_KEYS))}."
+            )
         field, reader = _KEYS[key]
         try:
             found[field] = reader(text.strip())
         except ValueError as error:
-            raise Invalid(f"{key}={text} {error}.") from None
-    settings = replace(Settings(), **found)
+            raise InvalidSetting(f"{key}={text} {error}.") from None
+    settings = replace(AutoscalerSettings(), **found)
     if settings.max_scale and settings.min_scale > settings.max_scale:
-        raise Invalid(f"min-scale={settings.min_scale} is above max-scale={settings.max_scale}.")
+        raise InvalidSetting(
+            f"min-scale={settings.min_scale} is above max-scale={settings.max_scale}."
+        )
     if settings.initial_scale == 0 and not settings.allow_zero_initial:
-        raise Invalid("initial-scale=0 needs allow-zero-initial-scale=true.")
+        raise InvalidSetting("initial-scale=0 needs allow-zero-initial-scale=true.")
     return settings
 
 
@@ -218,7 +224,7 @@ def _one_of(kind: type[StrEnum], **others: StrEnum) -> Callable[[str], StrEnum]:
 def _metric(text: str) -> StrEnum:
     if text in {"cpu", "memory"}:
         raise ValueError("is scaled by a HorizontalPodAutoscaler, not by this autoscaler")
-    return _one_of(Metric)(text)
+    return _one_of(ScalingMetric)(text)
 
 
 _ANY = float("inf")

@@ -16,7 +16,7 @@ _LIGHTEST = 0.2
 """The least that the newest second weighs in one."""
 
 
-class Averaged(Protocol):
+class Buckets(Protocol):
     """A window of reports."""
 
     def record(self, now: int, value: float) -> None:
@@ -29,7 +29,7 @@ class Averaged(Protocol):
         """Whether there was no report for longer than the window."""
 
 
-class Window:
+class TimedBuckets:
     """The plain average.
 
     Args:
@@ -72,7 +72,7 @@ class Window:
         return now - self._last > len(self._buckets)
 
 
-class ExponentialWindow(Window):
+class WeightedBuckets(TimedBuckets):
     """The average in which newer seconds weigh more.
 
     The newest second weighs 1 − 0.0001^(1 ÷ length), at least a fifth, and each older one less by

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from keepalive.planning.simulation.outcome import Outcome
+    from keepalive.planning.simulation.outcome import SimulationOutcome
 
 INK = "#333333"
 BLUE = "#2c6fbb"
@@ -28,7 +28,9 @@ _PIXELS = 1440
 """Points that a line needs at most."""
 
 
-def draw(outcome: Outcome, path: Path, title: str, objective_s: float | None = None) -> None:
+def draw(
+    outcome: SimulationOutcome, path: Path, title: str, objective_s: float | None = None
+) -> None:
     """Draw traffic, replicas, latency and lost requests over time, with the figures above.
 
     Args:
@@ -53,7 +55,7 @@ def draw(outcome: Outcome, path: Path, title: str, objective_s: float | None = N
     path.write_text(_page(title, svg[svg.index("<svg") :], summary(outcome)), encoding="utf-8")
 
 
-def summary(outcome: Outcome) -> list[tuple[str, str]]:
+def summary(outcome: SimulationOutcome) -> list[tuple[str, str]]:
     """The figures, in words."""
     served = outcome.requests - outcome.lost
     found = [
@@ -87,7 +89,7 @@ def style(axes: Any) -> None:
     axes.set_axisbelow(True)
 
 
-def _figure(outcome: Outcome, title: str, objective_s: float | None) -> Any:
+def _figure(outcome: SimulationOutcome, title: str, objective_s: float | None) -> Any:
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(11, 8.4), layout="constrained")
@@ -115,7 +117,7 @@ def _figure(outcome: Outcome, title: str, objective_s: float | None) -> Any:
     return figure
 
 
-def _replicas(axes: Any, hours: NDArray[np.float64], outcome: Outcome) -> None:
+def _replicas(axes: Any, hours: NDArray[np.float64], outcome: SimulationOutcome) -> None:
     series = outcome.series
     ready, there = _spread(series.ready), _spread(series.ready + series.starting)
     shared: dict[str, Any] = {"step": "post", "linewidth": 0}
@@ -131,7 +133,7 @@ def _replicas(axes: Any, hours: NDArray[np.float64], outcome: Outcome) -> None:
     axes.legend(loc="upper left", ncols=4, frameon=False, fontsize=9)
 
 
-def _latency(axes: Any, outcome: Outcome, objective_s: float | None) -> None:
+def _latency(axes: Any, outcome: SimulationOutcome, objective_s: float | None) -> None:
     some = outcome.counts.sum(axis=1) > 0
     at = (np.arange(len(some)) + 0.5)[some] * WINDOW_S / 3600
     for part, colour, name in ((0.99, RED, "p99"), (0.5, BLUE, "p50")):

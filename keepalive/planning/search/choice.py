@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from keepalive.planning.kpa.settings import Metric, Settings
+from keepalive.planning.kpa.settings import AutoscalerSettings, ScalingMetric
 
 if TYPE_CHECKING:
-    from keepalive.planning.simulation.service import Service
+    from keepalive.planning.simulation.service import BatchTimes
 
 
 class Cover(StrEnum):
@@ -22,7 +22,7 @@ class Cover(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class PlanChoice:
     """What is chosen.
 
     Attributes:
@@ -40,7 +40,7 @@ class Choice:
     """
 
     batch: int
-    metric: Metric
+    metric: ScalingMetric
     use: float
     cover: Cover
     floor: int
@@ -50,18 +50,18 @@ class Choice:
     activation: int
     lead_s: int
 
-    def rate(self, service: Service) -> float:
+    def rate(self, service: BatchTimes) -> float:
         """Requests per second that each replica is to have."""
         return self.use * service.up_to(self.batch).most_per_second
 
-    def target(self, service: Service) -> float:
+    def target(self, service: BatchTimes) -> float:
         """The target in the metric: requests per second, or how many are inside at that rate."""
         rate = self.rate(service)
-        return round(rate if self.metric is Metric.RPS else inside(service, rate), 1)
+        return round(rate if self.metric is ScalingMetric.RPS else inside(service, rate), 1)
 
-    def settings(self, service: Service) -> Settings:
+    def settings(self, service: BatchTimes) -> AutoscalerSettings:
         """As Knative's autoscaler has them; the activator stays in the path and queues."""
-        return Settings(
+        return AutoscalerSettings(
             container_concurrency=2 * self.batch,
             metric=self.metric,
             target=self.target(service),
@@ -75,12 +75,12 @@ class Choice:
             burst_capacity=-1,
         )
 
-    def replicas(self, load: float, service: Service) -> int:
+    def replicas(self, load: float, service: BatchTimes) -> int:
         """How many that load asks for."""
         return min(self.most, math.ceil(load / self.rate(service) - 1e-9))
 
 
-def inside(service: Service, rate: float) -> float:
+def inside(service: BatchTimes, rate: float) -> float:
     """Requests inside one replica at that rate: one batch at work, half of the next one waiting.
 
     In balance a batch is what came while the one before it ran, so it is the smallest size that is

@@ -12,8 +12,8 @@ import click
 
 from keepalive.failure import Exit
 from keepalive.planning.kpa.command import Seconds
-from keepalive.planning.simulation.options import given, need, read
-from keepalive.planning.traces.steps import Unreadable
+from keepalive.planning.simulation.options import read_options, require, simulation_options
+from keepalive.planning.traces.steps import UnreadableTrace
 from keepalive.times import zone
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class Zone(click.ParamType[ZoneInfo]):
 
 
 @click.command()
-@given
+@simulation_options
 @click.option(
     "--p99",
     type=Seconds(),
@@ -105,8 +105,8 @@ def plan(
 
     Exit code 75: nothing that was tried keeps the objective; what comes nearest is shown.
     """
-    need("numpy", "cronsim", *(["matplotlib"] if out else []))
-    known = read(**common)
+    require("numpy", "cronsim", *(["matplotlib"] if out else []))
+    known = read_options(**common)
     from keepalive.planning.search.descent import Bounds, search
     from keepalive.planning.search.explain import explain
     from keepalive.planning.search.naive import naive
@@ -114,7 +114,7 @@ def plan(
     from keepalive.planning.simulation.scaling import WORKING
 
     if not known.rates.any():
-        raise Unreadable("There is nothing to plan for: the load has no requests.")
+        raise UnreadableTrace("There is nothing to plan for: the load has no requests.")
     peak = float(known.rates.max()) / known.service.most_per_second
     most = ceiling or max(1, math.ceil(peak / WORKING * _ROOM))
     if least > most:

@@ -17,8 +17,8 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from keepalive.planning.kpa.settings import Metric
-from keepalive.planning.search.choice import Choice, Cover
+from keepalive.planning.kpa.settings import ScalingMetric
+from keepalive.planning.search.choice import Cover, PlanChoice
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,7 +30,7 @@ _GRID = (0.5, 0.65, 0.8)
 _LADDERS: dict[str, tuple[Any, ...]] = {
     "use": (0.3, 0.4, 0.5, 0.57, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95),
     "cover": tuple(Cover),
-    "metric": tuple(Metric),
+    "metric": tuple(ScalingMetric),
     "delay_s": (0, 60, 300, 900),
     "window_s": (30, 60, 120),
     "activation": (0, 2, 3, 4),
@@ -69,7 +69,7 @@ def search(trials: Trials, bounds: Bounds, told: Callable[[Trial], None]) -> tup
         other chances as well.
     """
 
-    def tried(choice: Choice) -> Trial:
+    def tried(choice: PlanChoice) -> Trial:
         new = choice not in trials.done
         trial = trials.choice(choice)
         if new:
@@ -94,7 +94,7 @@ def search(trials: Trials, bounds: Bounds, told: Callable[[Trial], None]) -> tup
     return _proven(best, trials)
 
 
-def start(trials: Trials, bounds: Bounds) -> Choice:
+def start(trials: Trials, bounds: Bounds) -> PlanChoice:
     """From where the search goes."""
     service = trials.given.service
     fitting = [
@@ -102,9 +102,9 @@ def start(trials: Trials, bounds: Bounds) -> Choice:
         for size in _batches(service.batch)
         if 2 * service.times[size - 1] <= trials.objective.p99_s
     ]
-    return Choice(
+    return PlanChoice(
         batch=max(fitting, default=1),
-        metric=Metric.RPS,
+        metric=ScalingMetric.RPS,
         use=0.65,
         cover=Cover.RAMPS,
         floor=max(1, bounds.least),
@@ -117,8 +117,8 @@ def start(trials: Trials, bounds: Bounds) -> Choice:
 
 
 def neighbour(
-    choice: Choice, name: str, step: int, *, trials: Trials, bounds: Bounds
-) -> Choice | None:
+    choice: PlanChoice, name: str, step: int, *, trials: Trials, bounds: Bounds
+) -> PlanChoice | None:
     """The choice that differs in one setting by one step; None at the end of its ladder."""
     ladder = _ladder(name, trials, bounds)
     if (name == "activation" and choice.floor) or (name == "lead_s" and choice.cover is Cover.NONE):
@@ -166,7 +166,7 @@ def _proven(best: Trial, trials: Trials) -> tuple[Trial, bool]:
     return best, False
 
 
-def _chosen(trial: Trial) -> Choice:
+def _chosen(trial: Trial) -> PlanChoice:
     if trial.choice is None:
         raise TypeError("a naive trial has no choice")
     return trial.choice

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from keepalive.planning.kpa.settings import Metric
+from keepalive.planning.kpa.settings import ScalingMetric
 from keepalive.planning.pictures.simulation import seconds
 from keepalive.planning.search.choice import Cover
 
 if TYPE_CHECKING:
-    from keepalive.planning.search.choice import Choice
+    from keepalive.planning.search.choice import PlanChoice
     from keepalive.planning.search.trial import Trial, Trials
     from keepalive.prescaler.schedule import Schedule
 
@@ -65,8 +65,8 @@ def explain(best: Trial, trials: Trials) -> list[str]:
     return found
 
 
-def _metric(choice: Choice) -> str:
-    if choice.metric is Metric.RPS:
+def _metric(choice: PlanChoice) -> str:
+    if choice.metric is ScalingMetric.RPS:
         return (
             "Requests per second are counted: they follow the load alone, while concurrency also"
             " follows how slow the replicas are, and swings."
@@ -74,7 +74,7 @@ def _metric(choice: Choice) -> str:
     return "Requests at once are counted: they also see requests that take longer."
 
 
-def _cover(choice: Choice, planned: Schedule, trials: Trials) -> str:
+def _cover(choice: PlanChoice, planned: Schedule, trials: Trials) -> str:
     if not planned.windows:
         return "The schedule has no windows: the autoscaler and the floor are enough."
     react = trials.cold_s() + choice.window_s / 2 + 4
@@ -99,7 +99,7 @@ def _others(best: Trial, trials: Trials, name: str) -> list[str]:
     return [text for _, text in found]
 
 
-def _named(choice: Choice, name: str) -> str:
+def _named(choice: PlanChoice, name: str) -> str:
     value = getattr(choice, name)
     if name == "use":
         return f"With {value:.0%}"

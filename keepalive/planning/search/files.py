@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from keepalive.planning.search.choice import Choice
-    from keepalive.planning.simulation.service import Service
+    from keepalive.planning.search.choice import PlanChoice
+    from keepalive.planning.simulation.service import BatchTimes
     from keepalive.prescaler.schedule import Schedule
 
 _COMPONENT = """\
@@ -34,7 +34,7 @@ patches:
 """
 
 
-def component(choice: Choice, service: Service, name: str) -> str:
+def component(choice: PlanChoice, service: BatchTimes, name: str) -> str:
     """`kustomization.yaml` of a component that sets what was chosen.
 
     Args:
@@ -49,7 +49,7 @@ def component(choice: Choice, service: Service, name: str) -> str:
     return _COMPONENT.format(name=name, annotations=annotations, concurrency=2 * choice.batch)
 
 
-def annotated(choice: Choice, service: Service) -> dict[str, str]:
+def annotated(choice: PlanChoice, service: BatchTimes) -> dict[str, str]:
     """The autoscaling annotations, without their prefix; those at their defaults are there, too."""
     settings = choice.settings(service)
     found = {

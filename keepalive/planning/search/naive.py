@@ -6,8 +6,8 @@ import math
 from functools import partial
 from typing import TYPE_CHECKING
 
-from keepalive.planning.hpa import Spec
-from keepalive.planning.kpa.settings import Settings
+from keepalive.planning.hpa import HpaSpec
+from keepalive.planning.kpa.settings import AutoscalerSettings
 from keepalive.planning.search.trial import Trial
 from keepalive.planning.simulation import scaling
 
@@ -32,17 +32,17 @@ def naive(trials: Trials, most: int) -> Iterator[Trial]:
     service = trials.given.service
     start = trials.begin_with(service, most)
     for floor, name in ((0, "min-scale 0"), (1, "min-scale 1, kept warm")):
-        settings = Settings(
+        settings = AutoscalerSettings(
             container_concurrency=2 * service.batch, min_scale=floor, max_scale=most
         )
 
-        rule = partial(scaling.Knative, settings, service.batch, max(start, floor))
+        rule = partial(scaling.KnativeScaling, settings, service.batch, max(start, floor))
         yield Trial(name, trials.run(service, rule), trials.objective)
     queue = _QUEUE * 2 * service.batch
-    spec = Spec(_BUSY, most, 1)
+    spec = HpaSpec(_BUSY, most, 1)
     yield Trial(
         "HPA 70 % busy",
-        trials.run(service, partial(scaling.Hpa, spec, queue, start)),
+        trials.run(service, partial(scaling.HpaScaling, spec, queue, start)),
         trials.objective,
     )
 
@@ -54,7 +54,7 @@ def static_peak(trials: Trials, most: int) -> Trial:
     peak = float(trials.given.rates.max())
     replicas = min(most, math.ceil(peak / service.most_per_second - 1e-9))
     while True:
-        outcome = trials.run(service, partial(scaling.Static, replicas, queue))
+        outcome = trials.run(service, partial(scaling.StaticScaling, replicas, queue))
         trial = Trial(f"static peak, {replicas}", outcome, trials.objective)
         if trial.kept or replicas >= most:
             return trial

@@ -12,7 +12,7 @@ import numpy as np
 from keepalive.planning.kpa.decider import TICK_S
 from keepalive.planning.search.choice import Cover
 from keepalive.planning.traces.shapes import DAY_S
-from keepalive.prescaler.schedule import Schedule, Window
+from keepalive.prescaler.schedule import FloorWindow, Schedule
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from keepalive.planning.search.choice import Choice
-    from keepalive.planning.simulation.service import Service
+    from keepalive.planning.search.choice import PlanChoice
+    from keepalive.planning.simulation.service import BatchTimes
 
 SLOT_S = 900
 """Windows begin and end at quarters of an hour."""
@@ -53,9 +53,9 @@ WEEK = (Days("mon-fri", (0, 1, 2, 3, 4)), Days("sat,sun", (5, 6)))
 
 
 def schedule(
-    choice: Choice,
+    choice: PlanChoice,
     rates: NDArray[np.float64],
-    service: Service,
+    service: BatchTimes,
     *,
     cold_s: float,
     begin: datetime,
@@ -79,7 +79,7 @@ def schedule(
         if choice.cover is Cover.RAMPS:
             needs[~steep(choice, rates, service, cold_s)] = 0
     needs = np.minimum(needs, choice.most)
-    windows: list[Window] = []
+    windows: list[FloorWindow] = []
     for days in WEEK if len(rates) >= 7 * DAY_S else (ALL,):
         windows += _windows(_slots(needs, days, begin), choice.floor, days)
     lowest = choice.floor * 24
@@ -95,7 +95,7 @@ def schedule(
 
 
 def steep(
-    choice: Choice, rates: NDArray[np.float64], service: Service, cold_s: float
+    choice: PlanChoice, rates: NDArray[np.float64], service: BatchTimes, cold_s: float
 ) -> NDArray[np.bool_]:
     """(seconds,) where the load climbs beyond what is there before new replicas are.
 
@@ -124,7 +124,7 @@ def _slots(needs: NDArray[np.int64], days: Days, begin: datetime) -> list[int]:
     return found
 
 
-def _windows(slots: Sequence[int], floor: int, days: Days) -> Iterator[Window]:
+def _windows(slots: Sequence[int], floor: int, days: Days) -> Iterator[FloorWindow]:
     """Windows whose largest floor at any time is not below the slot's need."""
     top = max(slots)
     step = max(1, math.ceil((top - floor) / _LEVELS))
@@ -133,7 +133,7 @@ def _windows(slots: Sequence[int], floor: int, days: Days) -> Iterator[Window]:
         above = [min(top, each) >= level for each in rounded]
         for first, length in _runs(above):
             start = f"{first * SLOT_S // 60 % 60} {first * SLOT_S // 3600} * * {days.cron}"
-            yield Window(start, timedelta(seconds=length * SLOT_S), level)
+            yield FloorWindow(start, timedelta(seconds=length * SLOT_S), level)
 
 
 def _runs(flags: Sequence[bool]) -> Iterator[tuple[int, int]]:
@@ -147,7 +147,7 @@ def _runs(flags: Sequence[bool]) -> Iterator[tuple[int, int]]:
             first = None
 
 
-def _hours(windows: Sequence[Window], floor: int, day: int) -> float:
+def _hours(windows: Sequence[FloorWindow], floor: int, day: int) -> float:
     """Replica-hours above the lowest floor that the windows take on a day of the week."""
     best = [floor] * _SLOTS
     for window in windows:

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING
 from keepalive.planning.search.profile import schedule
 from keepalive.planning.simulation import scaling
 from keepalive.planning.simulation.floors import floors
-from keepalive.planning.simulation.run import Memo, Scenario, simulate
+from keepalive.planning.simulation.run import Scenario, SecondsCache, simulate
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import datetime
     from zoneinfo import ZoneInfo
 
-    from keepalive.planning.search.choice import Choice
-    from keepalive.planning.simulation.options import Given
-    from keepalive.planning.simulation.outcome import Outcome
-    from keepalive.planning.simulation.service import Service
+    from keepalive.planning.search.choice import PlanChoice
+    from keepalive.planning.simulation.options import SimulationInput
+    from keepalive.planning.simulation.outcome import SimulationOutcome
+    from keepalive.planning.simulation.service import BatchTimes
     from keepalive.prescaler.schedule import Schedule
 
 
@@ -47,9 +47,9 @@ class Trial:
     """
 
     name: str
-    outcome: Outcome
+    outcome: SimulationOutcome
     objective: Objective
-    choice: Choice | None = None
+    choice: PlanChoice | None = None
     worst_p99_s: float = field(init=False)
 
     def __post_init__(self) -> None:
@@ -87,21 +87,21 @@ class Trials:
     """
 
     def __init__(
-        self, given: Given, objective: Objective, begin: datetime, timezone: ZoneInfo
+        self, given: SimulationInput, objective: Objective, begin: datetime, timezone: ZoneInfo
     ) -> None:
         self.given = given
         self.objective = objective
         self._begin = begin
         self._timezone = timezone
-        self._memo = Memo()
-        self.done: dict[Choice, Trial] = {}
+        self._memo = SecondsCache()
+        self.done: dict[PlanChoice, Trial] = {}
 
     def cold_s(self) -> float:
         """Seconds until a new replica is ready, at worst."""
         nodes = self.given.nodes
         return max(self.given.cold_starts) + (nodes.provision_s if nodes else 0.0)
 
-    def schedule(self, choice: Choice) -> Schedule:
+    def schedule(self, choice: PlanChoice) -> Schedule:
         """The schedule that a choice means."""
         given = self.given
         return schedule(
@@ -113,12 +113,12 @@ class Trials:
             timezone=self._timezone,
         )
 
-    def begin_with(self, service: Service, most: int) -> int:
+    def begin_with(self, service: BatchTimes, most: int) -> int:
         """Replicas at the start, so that no simulation begins with too few or too many."""
         load = float(self.given.rates[0])
         return min(most, -int(-load // (scaling.WORKING * service.most_per_second)))
 
-    def choice(self, choice: Choice, seed: int = 0) -> Trial:
+    def choice(self, choice: PlanChoice, seed: int = 0) -> Trial:
         """Try one, unless it was tried before.
 
         Args:
@@ -133,7 +133,7 @@ class Trials:
         start = self.begin_with(service, choice.most)
         outcome = self.run(
             service,
-            lambda: scaling.Knative(settings, choice.batch, max(start, choice.floor)),
+            lambda: scaling.KnativeScaling(settings, choice.batch, max(start, choice.floor)),
             self.schedule(choice),
             seed,
         )
@@ -144,11 +144,11 @@ class Trials:
 
     def run(
         self,
-        service: Service,
+        service: BatchTimes,
         rule: Callable[[], scaling.Scaling],
         planned: Schedule | None = None,
         seed: int = 0,
-    ) -> Outcome:
+    ) -> SimulationOutcome:
         """Simulate any rule on the same load."""
         given = self.given
         return simulate(

@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from keepalive.planning.hpa import Spec
+from keepalive.planning.hpa import HpaSpec
 from keepalive.planning.kpa.command import Seconds, pairs
-from keepalive.planning.kpa.settings import Invalid
+from keepalive.planning.kpa.settings import InvalidSetting
 from keepalive.planning.kpa.settings import read as settings_of
-from keepalive.planning.simulation.options import given, need, read
+from keepalive.planning.simulation.options import read_options, require, simulation_options
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from keepalive.planning.kpa.settings import Settings
-    from keepalive.planning.simulation.options import Given
+    from keepalive.planning.kpa.settings import AutoscalerSettings
+    from keepalive.planning.simulation.options import SimulationInput
     from keepalive.planning.simulation.scaling import Scaling
 
 _MONDAY = datetime(2026, 3, 2)  # noqa: DTZ001
@@ -29,7 +29,7 @@ _QUEUE = 320
 
 
 @click.command()
-@given
+@simulation_options
 @click.option(
     "--set",
     "settings",
@@ -96,8 +96,8 @@ def simulate(
     """
     if static and hpa:
         raise click.UsageError("--static and --hpa cannot both be.")
-    need("numpy", *(["cronsim"] if schedule else []), *(["matplotlib"] if picture else []))
-    known = read(**common)
+    require("numpy", *(["cronsim"] if schedule else []), *(["matplotlib"] if picture else []))
+    known = read_options(**common)
     from keepalive.planning.simulation.floors import floors
     from keepalive.planning.simulation.run import Scenario
     from keepalive.planning.simulation.run import simulate as run
@@ -107,7 +107,7 @@ def simulate(
         concurrency = min(1000, 2 * known.service.batch)
     try:
         chosen = settings_of(settings, concurrency)
-    except Invalid as error:
+    except InvalidSetting as error:
         raise click.BadParameter(str(error), param_hint="--set") from None
     planned = None
     if schedule:
@@ -142,7 +142,7 @@ def simulate(
 
 
 def _rule(
-    settings: Settings, known: Given, static: int | None, hpa: int | None
+    settings: AutoscalerSettings, known: SimulationInput, static: int | None, hpa: int | None
 ) -> Callable[[], Scaling]:
     """The rule that was asked for, to be made when the simulation begins."""
     from keepalive.planning.simulation import scaling
@@ -152,11 +152,11 @@ def _rule(
     start = min(most, max(settings.min_scale, math.ceil(float(known.rates[0]) / busy)))
 
     if static:
-        return lambda: scaling.Static(static, _QUEUE)
+        return lambda: scaling.StaticScaling(static, _QUEUE)
     if hpa:
-        spec = Spec(hpa / 100, most, max(1, settings.min_scale))
-        return lambda: scaling.Hpa(spec, _QUEUE, start)
-    return lambda: scaling.Knative(settings, known.service.batch, start)
+        spec = HpaSpec(hpa / 100, most, max(1, settings.min_scale))
+        return lambda: scaling.HpaScaling(spec, _QUEUE, start)
+    return lambda: scaling.KnativeScaling(settings, known.service.batch, start)
 
 
 def _drawn(outcome: Any, path: Path, title: str, objective: float | None) -> None:

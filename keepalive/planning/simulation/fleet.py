@@ -31,7 +31,7 @@ class Nodes:
     keep_s: float = 600.0
 
 
-class Gpus:
+class GpuPool:
     """Who has a GPU, and how many there are.
 
     Args:
@@ -101,7 +101,7 @@ class Fleet:
     ) -> None:
         self._free = free
         self._cold = list(cold_starts)
-        self._gpus = Gpus(nodes)
+        self._gpus = GpuPool(nodes)
         self._drain_s = drain_s
         self._chance = chance
         self._coming: list[tuple[float, int]] = []  # (ready at, number)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from keepalive.prescaler.decide import Memory, Samples, Spec, decide
+from keepalive.prescaler.decide import FloorMemory, FloorSamples, FloorSpec, decide
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -28,12 +28,12 @@ def floors(schedule: Schedule, begin: datetime, seconds: int) -> NDArray[np.int6
         begin: the moment of the first second, with a zone.
         seconds: how many.
     """
-    spec = Spec(schedule, per_replica=1.0, watching=False)
-    floor, memory = schedule.ahead(begin).floor, Memory()
+    spec = FloorSpec(schedule, per_replica=1.0, watching=False)
+    floor, memory = schedule.ahead(begin).floor, FloorMemory()
     found = []
     for minute in range(math.ceil(seconds / _EVERY_S)):
         now = begin + timedelta(seconds=minute * _EVERY_S)
-        decision = decide(now, Samples(floor, memory), spec)
+        decision = decide(now, FloorSamples(floor, memory), spec)
         floor, memory = decision.floor, decision.memory
         found.append(floor)
     return np.repeat(np.array(found, np.int64), _EVERY_S)[:seconds]

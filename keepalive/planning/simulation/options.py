@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from keepalive.planning.simulation.fleet import Nodes
-    from keepalive.planning.simulation.service import Service
+    from keepalive.planning.simulation.service import BatchTimes
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _COUNTS = {"held", "most"}
@@ -28,7 +28,7 @@ _TIMES = {"provision", "keep"}
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class SimulationInput:
     """What is known of the load, the replicas and the cluster.
 
     Attributes:
@@ -43,7 +43,7 @@ class Given:
     """
 
     rates: NDArray[np.float64]
-    service: Service
+    service: BatchTimes
     cold_starts: tuple[float, ...]
     nodes: Nodes | None
     deadline_s: float
@@ -52,8 +52,8 @@ class Given:
     seed: int
 
 
-def given(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the common options to a command; what they say comes as keyword arguments to `read`."""
+def simulation_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the common options to a command; what they say comes as keyword arguments to `read_options`."""
     options = [
         click.argument("load"),
         click.option("--days", type=click.FloatRange(0, min_open=True), help="How long, in days."),
@@ -126,7 +126,7 @@ def given(command: Callable[..., Any]) -> Callable[..., Any]:
     return shared
 
 
-def need(*modules: str) -> None:
+def require(*modules: str) -> None:
     """See that modules are there, before anything takes long.
 
     Raises:
@@ -139,7 +139,7 @@ def need(*modules: str) -> None:
             )
 
 
-def read(
+def read_options(
     *,
     load: str,
     days: float | None,
@@ -155,7 +155,7 @@ def read(
     failures: float,
     price: float,
     seed: int,
-) -> Given:
+) -> SimulationInput:
     """What the options say.
 
     Raises:
@@ -174,7 +174,7 @@ def read(
     else:
         replica = services.line(batch_base, batch_item, batch or 16)
     starts = _cold_starts(cold_start)
-    return Given(
+    return SimulationInput(
         rates,
         replica,
         tuple(before_start + seconds for seconds in starts),

@@ -61,7 +61,7 @@ class Series:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class SimulationOutcome:
     """All of it.
 
     Attributes:

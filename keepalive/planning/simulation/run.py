@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from keepalive.planning.simulation.fleet import Fleet
-from keepalive.planning.simulation.outcome import WINDOW_S, Outcome, Series
-from keepalive.planning.simulation.serving import BINS, NOTHING, Line
+from keepalive.planning.simulation.outcome import WINDOW_S, Series, SimulationOutcome
+from keepalive.planning.simulation.serving import BINS, NOTHING, RequestQueue
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from keepalive.planning.simulation.fleet import Nodes
     from keepalive.planning.simulation.scaling import Scaling
-    from keepalive.planning.simulation.service import Service
+    from keepalive.planning.simulation.service import BatchTimes
     from keepalive.planning.simulation.serving import Second
 
 _FEWEST = 24
@@ -60,7 +60,7 @@ class Scenario:
     """
 
     rates: NDArray[np.float64]
-    service: Service
+    service: BatchTimes
     cold_starts: tuple[float, ...]
     scaling: Callable[[], Scaling]
     floors: NDArray[np.int64] | None = None
@@ -85,42 +85,42 @@ class _Sample:
 
 
 @dataclass(slots=True)
-class Memo:
+class SecondsCache:
     """Seconds that were simulated, by replicas and rate; one may serve several runs.
 
     Attributes:
         samples: for each (service, replicas, rate) the seconds found.
     """
 
-    samples: dict[tuple[Service, int, int], list[_Sample]] = field(default_factory=dict)
+    samples: dict[tuple[BatchTimes, int, int], list[_Sample]] = field(default_factory=dict)
 
 
-def simulate(scenario: Scenario, memo: Memo | None = None) -> Outcome:
+def simulate(scenario: Scenario, memo: SecondsCache | None = None) -> SimulationOutcome:
     """Simulate all seconds.
 
     Args:
         scenario: what is simulated.
         memo: seconds of other runs with the same service, which is added to.
     """
-    return _Run(scenario, memo or Memo()).run()
+    return _Run(scenario, memo or SecondsCache()).run()
 
 
 class _Run:
-    def __init__(self, scenario: Scenario, memo: Memo) -> None:
+    def __init__(self, scenario: Scenario, memo: SecondsCache) -> None:
         self._scenario = scenario
         self._memo = memo
         sources = np.random.SeedSequence(scenario.seed).spawn(4)
         arrivals, noise, fleet, failures = (np.random.default_rng(each) for each in sources)
         self._arrivals = arrivals
         self._failures = failures
-        self._line = Line(scenario.service, scenario.deadline_s, noise)
+        self._line = RequestQueue(scenario.service, scenario.deadline_s, noise)
         self._fleet = Fleet(
             self._line.free, scenario.cold_starts, scenario.nodes, scenario.drain_s, fleet
         )
         self._capacity = scenario.service.most_per_second
         self._short = scenario.service.times[-1] <= _SHORT_S and not scenario.exact
 
-    def run(self) -> Outcome:
+    def run(self) -> SimulationOutcome:
         scenario, fleet = self._scenario, self._fleet
         seconds = len(scenario.rates)
         floors = scenario.floors if scenario.floors is not None else np.zeros(seconds, np.int64)
@@ -153,7 +153,9 @@ class _Run:
                 if fleet.ready:
                     fleet.fail(start + 1)
                 failing, changed = self._next_failure(), True
-        return Outcome(scenario.rates, floors, series, counts, fleet.starts, scenario.gpu_price)
+        return SimulationOutcome(
+            scenario.rates, floors, series, counts, fleet.starts, scenario.gpu_price
+        )
 
     def _next_failure(self) -> float:
         """How many seconds of ready replicas until one dies."""

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Protocol
 from keepalive.planning import hpa
 from keepalive.planning.kpa.autoscaler import Autoscaler
 from keepalive.planning.kpa.decider import TICK_S
-from keepalive.planning.kpa.settings import Metric
+from keepalive.planning.kpa.settings import ScalingMetric
 
 if TYPE_CHECKING:
-    from keepalive.planning.kpa.settings import Settings
+    from keepalive.planning.kpa.settings import AutoscalerSettings
     from keepalive.planning.simulation.serving import Second
 
 WORKING = 0.7
@@ -44,7 +44,7 @@ class Scaling(Protocol):
         """
 
 
-class Knative:
+class KnativeScaling:
     """Knative's autoscaler, on a revision that is running.
 
     Args:
@@ -53,11 +53,11 @@ class Knative:
         ready: replicas at the start.
     """
 
-    def __init__(self, settings: Settings, batch: int, ready: int) -> None:
+    def __init__(self, settings: AutoscalerSettings, batch: int, ready: int) -> None:
         self._settings = settings
         self._ready = ready
         self._inside = max(0, settings.container_concurrency - batch)
-        self._rps = settings.metric is Metric.RPS
+        self._rps = settings.metric is ScalingMetric.RPS
         self._autoscaler = Autoscaler.running(settings, ready)
 
     def begin(self) -> int:
@@ -89,7 +89,7 @@ class Knative:
         ).replicas
 
 
-class Hpa:
+class HpaScaling:
     """A HorizontalPodAutoscaler on how busy the replicas are, or on how many requests come.
 
     Args:
@@ -100,12 +100,14 @@ class Hpa:
         requests: whether it looks at requests, counted before the replicas.
     """
 
-    def __init__(self, spec: hpa.Spec, queue: int, ready: int, *, requests: bool = False) -> None:
+    def __init__(
+        self, spec: hpa.HpaSpec, queue: int, ready: int, *, requests: bool = False
+    ) -> None:
         self._spec = spec
         self._queue = queue
         self._ready = max(ready, spec.least)
         self._requests = requests
-        self._memory = hpa.Memory()
+        self._memory = hpa.HpaState()
         self._load = 0.0
         self._served = 0
         self._usage: float | None = None
@@ -133,9 +135,9 @@ class Hpa:
             return wanted
         observed = (
             # Requests belong to no replica: the sum counts, whether replicas are ready or not.
-            hpa.Observed(now, wanted, [usage / wanted] * wanted)
+            hpa.HpaObservation(now, wanted, [usage / wanted] * wanted)
             if self._requests
-            else hpa.Observed(now, wanted, [usage] * ready, unready=max(0, wanted - ready))
+            else hpa.HpaObservation(now, wanted, [usage] * ready, unready=max(0, wanted - ready))
         )
         least = min(max(self._spec.least, floor), self._spec.most)
         decision = hpa.decide(replace(self._spec, least=least), observed, self._memory)
@@ -149,7 +151,7 @@ class Hpa:
         return min(1.0, self._load / self._served) if self._served else 0.0
 
 
-class Static:
+class StaticScaling:
     """Always as many.
 
     Args:

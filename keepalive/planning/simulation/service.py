@@ -7,14 +7,14 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from keepalive.planning.traces.steps import Unreadable
+from keepalive.planning.traces.steps import UnreadableTrace
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True)
-class Service:
+class BatchTimes:
     """What one replica does with its requests: one batch at a time, of what waits.
 
     Attributes:
@@ -35,17 +35,17 @@ class Service:
         """Requests per second of one replica that is always busy with its best batch."""
         return max(size / time for size, time in enumerate(self.times, start=1))
 
-    def up_to(self, batch: int) -> Service:
+    def up_to(self, batch: int) -> BatchTimes:
         """The same with no batch larger than that."""
-        return Service(self.times[:batch], self.spread)
+        return BatchTimes(self.times[:batch], self.spread)
 
 
-def line(base_s: float, item_s: float, batch: int, spread: float = 0.1) -> Service:
+def line(base_s: float, item_s: float, batch: int, spread: float = 0.1) -> BatchTimes:
     """From a cost line: seconds = base + item × requests in the batch."""
-    return Service(tuple(base_s + item_s * size for size in range(1, batch + 1)), spread)
+    return BatchTimes(tuple(base_s + item_s * size for size in range(1, batch + 1)), spread)
 
 
-def read(path: Path, batch: int | None = None) -> Service:
+def read(path: Path, batch: int | None = None) -> BatchTimes:
     """From measured batches: JSON such as `{"batch_seconds": {"1": 0.012, "8": 0.04}}`.
 
     Between two measured sizes it goes straight; below the first, a batch costs what the first does.
@@ -63,11 +63,11 @@ def read(path: Path, batch: int | None = None) -> Service:
     except (KeyError, TypeError, ValueError, AttributeError):
         points = []
     if not points or points[0][0] < 1 or not all(0 < time < math.inf for _, time in points):
-        raise Unreadable(f'{path} is not like {{"batch_seconds": {{"1": 0.012, "8": 0.04}}}}.')
+        raise UnreadableTrace(f'{path} is not like {{"batch_seconds": {{"1": 0.012, "8": 0.04}}}}.')
     largest = points[-1][0]
     if batch is not None and batch > largest:
-        raise Unreadable(f"{path} has batches up to {largest}, not {batch}.")
-    return Service(tuple(_between(points, size) for size in range(1, (batch or largest) + 1)))
+        raise UnreadableTrace(f"{path} has batches up to {largest}, not {batch}.")
+    return BatchTimes(tuple(_between(points, size) for size in range(1, (batch or largest) + 1)))
 
 
 def cold_starts(path: Path) -> tuple[float, ...]:
@@ -82,7 +82,7 @@ def cold_starts(path: Path) -> tuple[float, ...]:
     except (KeyError, TypeError, ValueError):
         found = ()
     if not found or not all(0 <= seconds < math.inf for seconds in found):
-        raise Unreadable(f"{path} is not what `ember coldstart --json` writes.")
+        raise UnreadableTrace(f"{path} is not what `ember coldstart --json` writes.")
     return found
 
 
@@ -90,9 +90,9 @@ def _json(path: Path) -> Any:
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise Unreadable(f"{path} cannot be read: {error.strerror}.") from None
+        raise UnreadableTrace(f"{path} cannot be read: {error.strerror}.") from None
     except ValueError:
-        raise Unreadable(f"{path} is no JSON.") from None
+        raise UnreadableTrace(f"{path} is no JSON.") from None
 
 
 def _between(points: list[tuple[int, float]], size: int) -> float:

@@ -20,7 +20,7 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from keepalive.planning.simulation.service import Service
+    from keepalive.planning.simulation.service import BatchTimes
 
 BINS = 1400
 _FIRST_S = 1e-3
@@ -75,7 +75,7 @@ NOTHING = Second(0, 0, 0, 0, 0.0, 0.0, np.zeros(0, np.intp), np.zeros(0, np.int6
 """A second in which nothing happens."""
 
 
-class Line:
+class RequestQueue:
     """The queue and the replicas that take from it.
 
     Args:
@@ -89,7 +89,7 @@ class Line:
         inside: requests that came and have not been answered.
     """
 
-    def __init__(self, service: Service, deadline_s: float, noise: np.random.Generator) -> None:
+    def __init__(self, service: BatchTimes, deadline_s: float, noise: np.random.Generator) -> None:
         self._times = [0.0, *service.times]
         self._batch = service.batch
         self._deadline = deadline_s

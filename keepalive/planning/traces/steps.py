@@ -15,7 +15,7 @@ _MOST_LOAD = 1e7
 _SHOWN = 60
 
 
-class Unreadable(Failure):
+class UnreadableTrace(Failure):
     """A file is not what it should be; the text says which line and why."""
 
     def __init__(self, message: str) -> None:
@@ -32,7 +32,7 @@ def read(path: Path) -> list[tuple[float, float]]:
         lines = path.read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is no text"
-        raise Unreadable(f"{path} cannot be read: {reason}.") from None
+        raise UnreadableTrace(f"{path} cannot be read: {reason}.") from None
     steps: list[tuple[float, float]] = []
     for number, line in enumerate(lines, start=1):
         text = line.partition("#")[0].strip()
@@ -41,15 +41,17 @@ def read(path: Path) -> list[tuple[float, float]]:
         try:
             steps.append(_step(text))
         except ValueError:
-            raise Unreadable(
+            raise UnreadableTrace(
                 f"{path}, line {number}: {text[:_SHOWN]!r} is not two numbers from 0, as in"
                 f" 60,12.5: at most {_MOST_SECONDS} seconds, a load of {_MOST_LOAD:.0f}."
             ) from None
     if not steps:
-        raise Unreadable(f"{path} has no line such as 60,12.5: seconds and the load from then on.")
+        raise UnreadableTrace(
+            f"{path} has no line such as 60,12.5: seconds and the load from then on."
+        )
     for (before, _), (after, _) in pairwise(steps):
         if after <= before:
-            raise Unreadable(f"{path}: {after:g} s comes after {before:g} s; sort it by time.")
+            raise UnreadableTrace(f"{path}: {after:g} s comes after {before:g} s; sort it by time.")
     return steps
 
 

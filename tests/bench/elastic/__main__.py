@@ -28,7 +28,7 @@ from tests.bench.elastic import cases
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from keepalive.planning.simulation.outcome import Outcome
+    from keepalive.planning.simulation.outcome import SimulationOutcome
 
 _QUEUE = 320
 PARTS = ("flash", "tide", "week", "surge", "clusters", "speed")
@@ -70,7 +70,7 @@ def compared(case: cases.Case, pictures: Path | None) -> bool:
     best, proven = search(trials, case.bounds, lambda _: None)
     others = list(naive(trials, case.bounds.most))
     if case.static:
-        rule = partial(scaling.Static, case.static, _QUEUE)
+        rule = partial(scaling.StaticScaling, case.static, _QUEUE)
         outcome = trials.run(case.service, rule)
         others[0] = Trial(f"static, {case.static}", outcome, case.objective)
     cost = best.outcome.gpu_hours / others[0].outcome.gpu_hours
@@ -117,7 +117,7 @@ def table(trials: Sequence[Trial], static: float) -> str:
 
 def weekdays(pictures: Path | None) -> bool:
     """Print a week with one replica on working days against always and never one."""
-    outcomes: dict[str, Outcome] = {
+    outcomes: dict[str, SimulationOutcome] = {
         "floor 1 on working days, 0 at weekends": cases.week(cases.WEEKDAYS, 0),
         "min-scale 1": cases.week(None, 1),
         "min-scale 0": cases.week(None, 0),
@@ -180,7 +180,7 @@ def speed() -> None:
             shapes.tide(50, 800),
             case.service,
             cases.COLD_STARTS,
-            partial(scaling.Knative, settings, 8, 12),
+            partial(scaling.KnativeScaling, settings, 8, 12),
             exact=exact,
         )
         began = time.process_time()

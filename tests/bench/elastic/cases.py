@@ -11,22 +11,22 @@ from zoneinfo import ZoneInfo
 import numpy as np
 
 from keepalive.planning import hpa
-from keepalive.planning.kpa.settings import Metric, Settings
-from keepalive.planning.search.choice import Choice, Cover
+from keepalive.planning.kpa.settings import AutoscalerSettings, ScalingMetric
+from keepalive.planning.search.choice import Cover, PlanChoice
 from keepalive.planning.search.descent import Bounds
 from keepalive.planning.search.trial import Objective, Trials
 from keepalive.planning.simulation import scaling
 from keepalive.planning.simulation.floors import floors
-from keepalive.planning.simulation.options import Given
+from keepalive.planning.simulation.options import SimulationInput
 from keepalive.planning.simulation.run import Scenario, simulate
-from keepalive.planning.simulation.service import Service, line
+from keepalive.planning.simulation.service import BatchTimes, line
 from keepalive.planning.traces import shapes
-from keepalive.prescaler.schedule import Schedule, Window
+from keepalive.prescaler.schedule import FloorWindow, Schedule
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from keepalive.planning.simulation.outcome import Outcome
+    from keepalive.planning.simulation.outcome import SimulationOutcome
 
 UTC = ZoneInfo("UTC")
 MONDAY = datetime(2026, 3, 2, tzinfo=UTC)
@@ -54,15 +54,15 @@ class Case:
 
     name: str
     rates: NDArray[np.float64]
-    service: Service
+    service: BatchTimes
     objective: Objective
     bounds: Bounds
     static: int | None
     most_cost: float
-    choice: Choice
+    choice: PlanChoice
 
     def trials(self) -> Trials:
-        given = Given(self.rates, self.service, COLD_STARTS, None, 45.0, 0.0, PRICE, 0)
+        given = SimulationInput(self.rates, self.service, COLD_STARTS, None, 45.0, 0.0, PRICE, 0)
         return Trials(given, self.objective, MONDAY, UTC)
 
 
@@ -74,9 +74,9 @@ FLASH = Case(
     bounds=Bounds(2, 20, 40),
     static=None,
     most_cost=0.5,
-    choice=Choice(
-        batch=8, metric=Metric.RPS, use=0.8, cover=Cover.RAMPS, floor=2, most=20, window_s=60,
-        delay_s=0, activation=0, lead_s=120,
+    choice=PlanChoice(
+        batch=8, metric=ScalingMetric.RPS, use=0.8, cover=Cover.RAMPS, floor=2, most=20,
+        window_s=60, delay_s=0, activation=0, lead_s=120,
     ),
 )  # fmt: skip
 
@@ -88,9 +88,9 @@ TIDE = Case(
     bounds=Bounds(1, 8, 20),
     static=8,
     most_cost=0.42,
-    choice=Choice(
-        batch=32, metric=Metric.RPS, use=0.95, cover=Cover.NONE, floor=1, most=8, window_s=60,
-        delay_s=0, activation=0, lead_s=120,
+    choice=PlanChoice(
+        batch=32, metric=ScalingMetric.RPS, use=0.95, cover=Cover.NONE, floor=1, most=8,
+        window_s=60, delay_s=0, activation=0, lead_s=120,
     ),
 )  # fmt: skip
 
@@ -118,26 +118,35 @@ WEEKDAYS = Schedule(
     lead=timedelta(minutes=12),
     floor=0,
     max_floor=4,
-    windows=(Window("0 0 * * mon-fri", timedelta(hours=24), 1),),
+    windows=(FloorWindow("0 0 * * mon-fri", timedelta(hours=24), 1),),
 )
 """One replica on working days, none at the weekend."""
 
 
 SURGE = shapes.flash(200, 600, 7200, hour=0.5, rise_s=90, hold_s=1800, fall_s=900)
 """(two hours,) 200 requests a second, 600 within a minute and a half, and back."""
-_UP = hpa.Rules(0, (hpa.Policy(hpa.Unit.PERCENT, 100, 15), hpa.Policy(hpa.Unit.PODS, 4, 15)))
-_DOWN = hpa.Rules(
+_UP = hpa.ScalingRules(
+    0,
+    (
+        hpa.ScalingPolicy(hpa.PolicyUnit.PERCENT, 100, 15),
+        hpa.ScalingPolicy(hpa.PolicyUnit.PODS, 4, 15),
+    ),
+)
+_DOWN = hpa.ScalingRules(
     300,
-    (hpa.Policy(hpa.Unit.PERCENT, 10, 60), hpa.Policy(hpa.Unit.PODS, 1, 60)),
-    hpa.Select.MIN,
+    (
+        hpa.ScalingPolicy(hpa.PolicyUnit.PERCENT, 10, 60),
+        hpa.ScalingPolicy(hpa.PolicyUnit.PODS, 1, 60),
+    ),
+    hpa.PolicySelect.MIN,
 )
 """As the component qps-hpa has it."""
 
 
-def surge(target: float, *, requests: bool = True) -> Outcome:
+def surge(target: float, *, requests: bool = True) -> SimulationOutcome:
     """The surge under the HPA of qps-hpa, at so many requests a second (or so busy) a replica."""
-    spec = hpa.Spec(target, 30, 2, _UP, _DOWN)
-    rule = partial(scaling.Hpa, spec, 320, 5, requests=requests)
+    spec = hpa.HpaSpec(target, 30, 2, _UP, _DOWN)
+    rule = partial(scaling.HpaScaling, spec, 320, 5, requests=requests)
     return simulate(Scenario(SURGE, FLASH.service, COLD_STARTS, rule, gpu_price=PRICE))
 
 
@@ -172,12 +181,12 @@ def drill(floor: int, noticed_s: int, *, rate: float = 200.0, p99_s: float = 0.8
     """
     rates = np.full(2 * LOST_AT, rate / 2)
     rates[LOST_AT + noticed_s :] = rate
-    settings = Settings(
-        container_concurrency=16, metric=Metric.RPS, target=30, utilisation=1.0,
+    settings = AutoscalerSettings(
+        container_concurrency=16, metric=ScalingMetric.RPS, target=30, utilisation=1.0,
         min_scale=floor, max_scale=20,
     )  # fmt: skip
     service = FLASH.service.up_to(8)
-    rule = partial(scaling.Knative, settings, 8, floor)
+    rule = partial(scaling.KnativeScaling, settings, 8, floor)
     outcome = simulate(Scenario(rates, service, COLD_STARTS, rule))
     tails = outcome.by_minute(0.99)[LOST_AT // 60 :]
     missed = [minute for minute, tail in enumerate(tails) if tail > p99_s]
@@ -188,17 +197,19 @@ def drill(floor: int, noticed_s: int, *, rate: float = 200.0, p99_s: float = 0.8
     )
 
 
-def week(schedule: Schedule | None, floor: int, first: int = 0) -> Outcome:
+def week(schedule: Schedule | None, floor: int, first: int = 0) -> SimulationOutcome:
     """The office's week from that second on, with a schedule or with a floor that stays."""
     rates = office()[first:]
     begin = MONDAY + timedelta(seconds=first)
-    settings = Settings(container_concurrency=8, utilisation=1.0, min_scale=floor, max_scale=4)
+    settings = AutoscalerSettings(
+        container_concurrency=8, utilisation=1.0, min_scale=floor, max_scale=4
+    )
     return simulate(
         Scenario(
             rates,
             line(0.040, 0.018, 4),
             COLD_STARTS,
-            partial(scaling.Knative, settings, 4, max(1, floor)),
+            partial(scaling.KnativeScaling, settings, 4, max(1, floor)),
             floors(schedule, begin, len(rates)) if schedule else None,
             gpu_price=PRICE,
         )

@@ -11,7 +11,7 @@ import pytest
 
 from keepalive.cluster import hpa, knative
 from keepalive.cluster.client import Cluster, Conflict, Missing, Resource
-from keepalive.cluster.lease import Lease, Taken, peek
+from keepalive.cluster.lease import Lease, LeaseTaken, peek
 from keepalive.cluster.target import EARLIER, HOLD, change
 from keepalive.cluster.version import check_version
 from keepalive.failure import Failure
@@ -363,7 +363,7 @@ class TestLease:
         spec = kube.get(LEASES, "ember-prescale")["spec"]
         assert spec["holderIdentity"] == "a"
         assert spec["renewTime"] == "2026-11-30T12:00:00.000000Z"
-        with pytest.raises(Taken, match="a has the Lease ember-prescale until 12:01:00 UTC"):
+        with pytest.raises(LeaseTaken, match="a has the Lease ember-prescale until 12:01:00 UTC"):
             self.take(cluster, "b", at=59)
         self.take(cluster, "a", at=59)
         self.take(cluster, "b", at=119)
@@ -381,7 +381,7 @@ class TestLease:
         cluster = connect()
         lease = self.take(cluster, "a")
         lease.renew("1", NOW + timedelta(seconds=50), release=False)
-        with pytest.raises(Taken, match="until 12:01:50"):
+        with pytest.raises(LeaseTaken, match="until 12:01:50"):
             self.take(cluster, "b", at=100)
         lease.renew("2", NOW + timedelta(seconds=100), release=False)
         assert peek(cluster, "ember-prescale") == "2"
@@ -390,7 +390,7 @@ class TestLease:
         cluster = connect()
         slow = self.take(cluster, "a")
         self.take(cluster, "b", at=61).renew("b's", NOW, release=False)
-        with pytest.raises(Taken, match="was lost: it took longer than 60 s"):
+        with pytest.raises(LeaseTaken, match="was lost: it took longer than 60 s"):
             slow.renew("a's", NOW, release=False)
         assert peek(cluster, "ember-prescale") == "b's"
 
@@ -406,7 +406,7 @@ class TestLease:
                 self.take(other, "b")
 
         kube.before = meanwhile
-        with pytest.raises(Taken, match="another pre-scaler has just taken"):
+        with pytest.raises(LeaseTaken, match="another pre-scaler has just taken"):
             self.take(cluster, "a")
         assert kube.get(LEASES, "ember-prescale")["spec"]["holderIdentity"] == "b"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import yaml
 
-from keepalive.doctor.config import Config
+from keepalive.doctor.config import KnativeConfig
 from keepalive.doctor.doctor import examine
 from tests.keepalive.doctor.test_doctor import both, container, ember, revision, scaled, service
 
@@ -99,28 +99,28 @@ SILENT = [
 
 @pytest.mark.parametrize(("change", "told"), WARNED, ids=[told for _, told in WARNED])
 def test_it_is_warned_of(change, told):
-    found = examine([service(change)], Config())
+    found = examine([service(change)], KnativeConfig())
     assert found.findings[0].wrong == ()
     assert any(told in each for each in found.findings[0].warned), found.findings[0].warned
 
 
 @pytest.mark.parametrize("change", SILENT)
 def test_it_is_not_warned_of(change):
-    assert examine([service(change)], Config()).findings[0].warned == ()
+    assert examine([service(change)], KnativeConfig()).findings[0].warned == ()
 
 
 def test_settings_of_a_config_map_among_the_manifests_count():
     one = service(container(envFrom=[{"configMapRef": {"name": "settings"}}], env=[]))
     values = {"kind": "ConfigMap", "metadata": {"name": "settings"}}
     values["data"] = {"EMBER_REQUEST_TIMEOUT_S": "400"}
-    (told,) = examine([one, values], Config()).findings[0].warned
+    (told,) = examine([one, values], KnativeConfig()).findings[0].warned
     assert "EMBER_REQUEST_TIMEOUT_S: 400 must be below the 300 s" in told
-    assert examine([one, {**values, "data": ["a"]}], Config()).findings[0].warned == ()
-    assert examine([one, {**values, "data": None}], Config()).findings[0].warned == ()
+    assert examine([one, {**values, "data": ["a"]}], KnativeConfig()).findings[0].warned == ()
+    assert examine([one, {**values, "data": None}], KnativeConfig()).findings[0].warned == ()
 
 
 def test_a_cluster_that_never_scales_to_zero_holds_nothing():
-    config = Config(scales_to_zero=False)
+    config = KnativeConfig(scales_to_zero=False)
     assert examine([service(both(IDLE, ZERO))], config).findings[0].warned == ()
 
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keepalive.doctor import fields, shape, webhook
-from keepalive.doctor.config import Config, read
+from keepalive.doctor.config import KnativeConfig, read
 from keepalive.doctor.doctor import examine
 from tests.knative.manifests import KNATIVE, kubectl, render
 
@@ -128,13 +128,13 @@ def ember(*words, text=None):
 @pytest.mark.parametrize("change", REFUSED.values(), ids=REFUSED)
 def test_what_a_cluster_refuses_is_told_beforehand(change):
     one = service(change)
-    told = [*webhook.complaints(one, Config()), *webhook.flags(one, Config())]
+    told = [*webhook.complaints(one, KnativeConfig()), *webhook.flags(one, KnativeConfig())]
     assert 1 <= len(told) <= 3, told
 
 
 def test_a_plain_service_is_well():
-    assert webhook.complaints(service(), Config()) == []
-    assert list(webhook.flags(service(), Config())) == []
+    assert webhook.complaints(service(), KnativeConfig()) == []
+    assert list(webhook.flags(service(), KnativeConfig())) == []
 
 
 @pytest.mark.parametrize(
@@ -151,7 +151,7 @@ def test_a_plain_service_is_well():
     ],
 )
 def test_what_has_the_wrong_shape_is_told_by_its_path(change, told):
-    assert any(told in each for each in webhook.complaints(service(change), Config()))
+    assert any(told in each for each in webhook.complaints(service(change), KnativeConfig()))
 
 
 KEYS = [
@@ -175,13 +175,15 @@ THINGS = st.recursive(
 @given(THINGS, THINGS)
 def test_nothing_in_a_manifest_breaks_the_examination(metadata, spec):
     one = {"apiVersion": "serving.knative.dev/v1", "kind": "Service"}
-    webhook.complaints({**one, "metadata": metadata, "spec": spec}, Config())
-    webhook.complaints(service(lambda made: made["spec"]["template"].update(spec=spec)), Config())
+    webhook.complaints({**one, "metadata": metadata, "spec": spec}, KnativeConfig())
+    webhook.complaints(
+        service(lambda made: made["spec"]["template"].update(spec=spec)), KnativeConfig()
+    )
 
 
 def filled(known, value, at=()):
     """(path, Service with `value` at it) for each field that a Service has."""
-    if isinstance(known, shape.Guarded):
+    if isinstance(known, shape.BehindFlag):
         known = known.kind
     if isinstance(known, shape.Many):
         for path, inner in filled(known.kind, value, at):
@@ -200,7 +202,7 @@ def test_whatever_a_field_has_is_examined(value):
     assert len(places) > 300
     for path, made in places:
         if path and path[0] not in kind:
-            assert examine([{**made, **kind}], Config()).findings[0].wrong, path
+            assert examine([{**made, **kind}], KnativeConfig()).findings[0].wrong, path
 
 
 @pytest.mark.parametrize("data", [5, ["a"], {"max-revision-timeout-seconds": [1]}])
@@ -228,7 +230,7 @@ def test_a_cluster_that_allows_more_is_believed():
 def test_some_flags_are_on_and_some_want_more_than_allowed():
     given = {"multi-container": "disabled", "kubernetes.podspec-affinity": "Allowed"}
     given |= {"kubernetes.podspec-init-containers": "allowed", "kubernetes.podspec-dnspolicy": "x"}
-    config = Config(features=given)
+    config = KnativeConfig(features=given)
     assert config.allows("kubernetes.podspec-volumes-emptydir")
     assert config.allows("kubernetes.podspec-affinity")
     assert not config.allows("multi-container")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from keepalive.doctor.config import Config
+from keepalive.doctor.config import KnativeConfig
 from keepalive.doctor.doctor import examine
 from tests.keepalive.doctor.services import NAMED
 from tests.keepalive.doctor.test_advice import annotated
@@ -34,7 +34,7 @@ def revision(annotations, written=()):
 @pytest.mark.parametrize("name", ["ember.dev/floor-reason", "ember.dev/hold", "team/note"])
 def test_what_was_written_onto_one_is_wrong(name):
     one = revision({name: "x", "prometheus.io/scrape": "true"}, [name])
-    (found,) = examine([one], Config()).findings
+    (found,) = examine([one], KnativeConfig()).findings
     assert found.name == "Revision swap-00001"
     (told,) = found.wrong
     assert told.startswith(f"metadata.annotations: {name}, by kubectl-annotate: Knative copies")
@@ -50,13 +50,13 @@ def test_what_was_written_onto_one_is_wrong(name):
     ],
 )
 def test_what_knative_does_not_copy_may_be_written(name):
-    found = examine([revision({name: "x"}, [name])], Config()).findings[0]
+    found = examine([revision({name: "x"}, [name])], KnativeConfig()).findings[0]
     assert (found.wrong, found.warned) == ((), ())
 
 
 def test_what_it_was_born_with_is_well():
     one = revision({"ember.dev/team": "a", "prometheus.io/scrape": "true"})
-    found = examine([one], Config()).findings[0]
+    found = examine([one], KnativeConfig()).findings[0]
     assert (found.wrong, found.warned) == ((), ())
 
 
@@ -65,7 +65,7 @@ def test_without_a_word_of_who_wrote_it_ours_is_wrong_and_others_a_warning():
     one = revision({**given, "serving.knative.dev/creator": "jo"})
     del one["metadata"]["managedFields"]
     of = service(annotated("prometheus.io/scrape", "true"))
-    found = examine([one, of], Config()).findings[1]
+    found = examine([one, of], KnativeConfig()).findings[1]
     assert ["ember.dev/floor-reason" in told for told in found.wrong] == [True]
     assert ["team/note" in told for told in found.warned] == [True]
 
@@ -79,4 +79,4 @@ def test_without_a_word_of_who_wrote_it_ours_is_wrong_and_others_a_warning():
 )
 def test_whatever_it_has_is_examined(metadata):
     one = {**NAMED, "kind": "Revision", "metadata": metadata}
-    assert len(examine([one], Config()).findings) == 1
+    assert len(examine([one], KnativeConfig()).findings) == 1

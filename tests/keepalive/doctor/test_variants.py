@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from keepalive.doctor import webhook
-from keepalive.doctor.config import Config
+from keepalive.doctor.config import KnativeConfig
 from keepalive.doctor.doctor import examine
 from tests.keepalive.doctor import variants
 from tests.keepalive.doctor.services import ALLOWING, FLAGS, RICH, rich, thirty
@@ -51,7 +51,7 @@ def test_a_good_service_has_no_complaint(title):
 
 
 def test_each_flag_that_the_rich_service_needs_is_missed():
-    missing = {need.key for need in examine([rich()], Config()).missing}
+    missing = {need.key for need in examine([rich()], KnativeConfig()).missing}
     unused = {
         "dnspolicy",
         "hostipc",

@@ -22,7 +22,7 @@ from cryptography.x509.oid import NameOID
 
 from keepalive.cli import commands
 from keepalive.exchange import Unreachable
-from keepalive.pinger.ping import Answer, ping, readyz, wait
+from keepalive.pinger.ping import Readiness, ping, readyz, wait
 from tests.keepalive.answering import LOADING, READY, answering, serving
 from tests.keepalive.recorded import wait_for
 
@@ -158,8 +158,8 @@ class Awaking:
 
 
 class TestWaiting:
-    READY = Answer(True, "ready", None, 0.1)
-    LOADING = Answer(False, "loading", "2 models", 0.1)
+    READY = Readiness(True, "ready", None, 0.1)
+    LOADING = Readiness(False, "loading", "2 models", 0.1)
     NOBODY = Unreachable("Connection refused")
 
     def test_without_it_there_is_one_try(self):

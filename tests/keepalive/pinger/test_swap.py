@@ -11,7 +11,7 @@ from urllib.request import urlopen
 import pytest
 
 from keepalive.exchange import Unreachable
-from keepalive.pinger.swap import Busy, Wrong, address, swap
+from keepalive.pinger.swap import SwapBusy, SwapWrong, address, swap
 from tests.keepalive.answering import READY, answering, serving
 from tests.running import running
 
@@ -57,7 +57,7 @@ def test_it_goes_after_what_users_ask_unless_told_otherwise():
 
 def test_a_server_with_too_much_to_do_is_busy_not_broken():
     problem = b'{"code": "overloaded", "request_id": "r1"}'
-    with answering(503, problem) as server, pytest.raises(Busy, match="503 overloaded"):
+    with answering(503, problem) as server, pytest.raises(SwapBusy, match="503 overloaded"):
         swap(server.url, 5)
     problem = b'{"code": "not_ready", "request_id": "r1"}'
     with answering(503, problem) as server, pytest.raises(Unreachable, match="503 not_ready"):
@@ -94,13 +94,13 @@ def test_what_may_look_wrong_is_told():
     ],
 )
 def test_another_answer_is_wrong(body, reason):
-    with answering(200, body) as server, pytest.raises(Wrong, match=reason):
+    with answering(200, body) as server, pytest.raises(SwapWrong, match=reason):
         swap(server.url, 5)
 
 
 def test_a_problem_is_named_with_its_request():
     problem = b'{"code": "no_face", "request_id": "r1"}'
-    with answering(422, problem) as server, pytest.raises(Wrong) as told:
+    with answering(422, problem) as server, pytest.raises(SwapWrong) as told:
         swap(server.url, 5)
     assert str(told.value) == "the swap was answered 422 no_face (request r1)"
 

@@ -11,17 +11,17 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from keepalive.prescaler.decide import Memory, Peak, Samples, Spec, decide
-from keepalive.prescaler.diagnose import State
-from keepalive.prescaler.pool import Model, Node
-from keepalive.prescaler.schedule import Batch, Event, Schedule, Window
+from keepalive.prescaler.decide import FloorMemory, FloorSamples, FloorSpec, PastNeed, decide
+from keepalive.prescaler.diagnose import PoolState
+from keepalive.prescaler.pool import ModelLayer, NodeLayer
+from keepalive.prescaler.schedule import Batch, FloorEvent, FloorWindow, Schedule
 
 patient = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 BERLIN = ZoneInfo("Europe/Berlin")
 MINUTE = timedelta(minutes=1)
 NIGHT = datetime(2026, 11, 30, 3, 0, tzinfo=BERLIN)  # a Monday
 NOON = NIGHT.replace(hour=12)
-IDLE = Model(ready=1)
+IDLE = ModelLayer(ready=1)
 
 
 def schedule(**changes):
@@ -30,13 +30,13 @@ def schedule(**changes):
         "lead": 12 * MINUTE,
         "floor": 1,
         "max_floor": 20,
-        "windows": (Window("0 8 * * mon-fri", timedelta(hours=10.5), 4),),
+        "windows": (FloorWindow("0 8 * * mon-fri", timedelta(hours=10.5), 4),),
     }
     return Schedule(**{**given, **changes})
 
 
 def spec(*, of=None, **changes):
-    return Spec(**{"schedule": of or schedule(), "per_replica": 3.0, **changes})
+    return FloorSpec(**{"schedule": of or schedule(), "per_replica": 3.0, **changes})
 
 
 class Pool:
@@ -44,7 +44,7 @@ class Pool:
 
     def __init__(self, spec, now, floor=0, model=IDLE):
         self.spec, self.now = spec, now.astimezone(UTC)
-        self.samples = Samples(floor=floor, model=model)
+        self.samples = FloorSamples(floor=floor, model=model)
         self.decision = None
 
     def see(self, **changes):
@@ -67,14 +67,14 @@ class Pool:
 
 class TestRising:
     def test_it_rises_at_once_to_what_the_schedule_wants(self):
-        decision = decide(NOON, Samples(floor=1, model=IDLE), spec())
+        decision = decide(NOON, FloorSamples(floor=1, model=IDLE), spec())
         assert (decision.floor, decision.need) == (4, 4)
         assert decision.why == "window 0 8 * * mon-fri"
 
     def test_it_rises_its_lead_time_before(self):
         at = NIGHT.replace(hour=7)
         floors = {
-            minute: decide(at.replace(minute=minute), Samples(1, model=IDLE), spec()).floor
+            minute: decide(at.replace(minute=minute), FloorSamples(1, model=IDLE), spec()).floor
             for minute in (47, 48)
         }
         assert floors == {47: 1, 48: 4}
@@ -83,7 +83,7 @@ class TestRising:
         ("expected", "floor"), [(0.0, 1), (3.0, 1), (3.1, 2), (12.0, 4), (59.0, 20), (600.0, 20)]
     )
     def test_it_rises_to_the_upper_end_of_the_forecast(self, expected, floor):
-        decision = decide(NIGHT, Samples(0, model=IDLE, expected=expected), spec())
+        decision = decide(NIGHT, FloorSamples(0, model=IDLE, expected=expected), spec())
         assert decision.floor == floor
         assert decision.need == max(1, math.ceil(expected / 3))
 
@@ -101,38 +101,38 @@ class TestRising:
         ],
     )
     def test_it_rises_to_what_is_in_flight_and_soon_will_be(self, in_flight, slope, floor):
-        model = Model(ready=8, in_flight=in_flight, slope=slope)
-        assert decide(NIGHT, Samples(0, model=model), spec()).floor == floor
+        model = ModelLayer(ready=8, in_flight=in_flight, slope=slope)
+        assert decide(NIGHT, FloorSamples(0, model=model), spec()).floor == floor
 
     def test_too_few_replicas_get_a_quarter_more(self):
-        late = Model(ready=8, in_flight=20, p95_s=2.0)
+        late = ModelLayer(ready=8, in_flight=20, p95_s=2.0)
         wanted = spec(objective_s=0.8)
-        decision = decide(NIGHT, Samples(8, model=late), wanted)
-        assert (decision.floor, decision.finding.state) == (10, State.TOO_FEW)
+        decision = decide(NIGHT, FloorSamples(8, model=late), wanted)
+        assert (decision.floor, decision.finding.state) == (10, PoolState.TOO_FEW)
         assert decision.why == "8 ready replicas are too few"
-        one = Model(ready=1, in_flight=3, p95_s=2.0)
-        assert decide(NIGHT, Samples(1, model=one), wanted).floor == 2
+        one = ModelLayer(ready=1, in_flight=3, p95_s=2.0)
+        assert decide(NIGHT, FloorSamples(1, model=one), wanted).floor == 2
 
     def test_slow_replicas_get_no_more(self):
-        slow = Model(ready=8, in_flight=10, p95_s=2.0)
-        decision = decide(NIGHT, Samples(4, model=slow), spec(objective_s=0.8))
-        assert (decision.floor, decision.finding.state) == (4, State.SLOW)
-        node = Node(gpus=8, busy=0.1)
-        late = Model(ready=8, in_flight=24, p95_s=2.0)
-        decision = decide(NIGHT, Samples(8, model=late, node=node), spec(objective_s=0.8))
-        assert (decision.floor, decision.finding.state) == (8, State.SLOW)
+        slow = ModelLayer(ready=8, in_flight=10, p95_s=2.0)
+        decision = decide(NIGHT, FloorSamples(4, model=slow), spec(objective_s=0.8))
+        assert (decision.floor, decision.finding.state) == (4, PoolState.SLOW)
+        node = NodeLayer(gpus=8, busy=0.1)
+        late = ModelLayer(ready=8, in_flight=24, p95_s=2.0)
+        decision = decide(NIGHT, FloorSamples(8, model=late, node=node), spec(objective_s=0.8))
+        assert (decision.floor, decision.finding.state) == (8, PoolState.SLOW)
 
     def test_of_equal_needs_the_schedule_is_the_reason(self):
-        samples = Samples(1, model=Model(ready=1, in_flight=12), expected=12)
+        samples = FloorSamples(1, model=ModelLayer(ready=1, in_flight=12), expected=12)
         assert decide(NOON, samples, spec()).why == "window 0 8 * * mon-fri"
 
     def test_no_forecast_counts_during_an_event(self):
-        event = Event(NOON - 60 * MINUTE, NOON + 60 * MINUTE, 2)
+        event = FloorEvent(NOON - 60 * MINUTE, NOON + 60 * MINUTE, 2)
         wanted = spec(of=schedule(events=(event,)))
-        samples = Samples(0, model=IDLE, expected=30)
+        samples = FloorSamples(0, model=IDLE, expected=30)
         assert decide(NOON, samples, wanted).floor == 2
         assert decide(NOON + 61 * MINUTE, samples, wanted).floor == 10
-        busy = replace(samples, model=Model(ready=2, in_flight=9))
+        busy = replace(samples, model=ModelLayer(ready=2, in_flight=9))
         assert decide(NOON, busy, wanted).floor == 3, "what is there does count"
 
 
@@ -153,7 +153,7 @@ class TestFalling:
         pool = Pool(spec(), NIGHT, floor=12)
         pool.decide()
         pool.run(20)
-        pool.see(model=Model(ready=12, in_flight=24)).run(1)  # 8 for one minute
+        pool.see(model=ModelLayer(ready=12, in_flight=24)).run(1)  # 8 for one minute
         floors = pool.see(model=IDLE).run(60)
         assert floors[28] == 8
         assert min(floors[:29]) == 8
@@ -164,7 +164,7 @@ class TestFalling:
         pool = Pool(spec(), NIGHT, floor=4)
         pool.decide()
         pool.run(29)
-        pool.see(model=Model(ready=4, in_flight=12)).run(1)
+        pool.see(model=ModelLayer(ready=4, in_flight=12)).run(1)
         floors = pool.see(model=IDLE).run(31)
         assert floors[:29] == [4] * 29
         assert floors[30] == 3
@@ -208,7 +208,7 @@ class TestFalling:
         pool = Pool(spec(), NIGHT, floor=4, model=None)
         pool.decide()
         assert pool.run(120) == [4] * 120
-        assert pool.decision.finding.state is State.UNKNOWN
+        assert pool.decision.finding.state is PoolState.UNKNOWN
         assert pool.decision.why == "nothing is seen of the replicas"
         assert pool.see(model=IDLE).run(30)[-2:] == [4, 3]
 
@@ -218,13 +218,13 @@ class TestFalling:
         assert pool.run(30)[-2:] == [4, 3]
 
     def test_the_schedule_raises_what_is_not_seen(self):
-        assert decide(NOON, Samples(1), spec()).floor == 4
+        assert decide(NOON, FloorSamples(1), spec()).floor == 4
 
 
 class TestHold:
     def test_a_hold_stops_everything(self):
         for floor in (0, 2, 50):
-            decision = decide(NOON, Samples(floor, model=IDLE, held="black friday"), spec())
+            decision = decide(NOON, FloorSamples(floor, model=IDLE, held="black friday"), spec())
             assert decision.floor == floor
             assert decision.why == "held: black friday"
             assert decision.batch is None
@@ -232,14 +232,14 @@ class TestHold:
     def test_what_was_needed_meanwhile_is_remembered(self):
         pool = Pool(spec(), NIGHT, floor=6).see(held="x")
         pool.decide()
-        pool.see(model=Model(ready=6, in_flight=18)).run(20)
+        pool.see(model=ModelLayer(ready=6, in_flight=18)).run(20)
         pool.see(model=IDLE, held=None)
         assert pool.run(28) == [6] * 28
 
 
 class TestLimits:
     def test_the_ceilings_hold_against_all(self):
-        samples = Samples(1, model=Model(ready=9, in_flight=900), expected=900)
+        samples = FloorSamples(1, model=ModelLayer(ready=9, in_flight=900), expected=900)
         assert decide(NOON, samples, spec()).floor == 20
         assert decide(NOON, samples, spec(most=7)).floor == 7
         assert decide(NOON, samples, spec(most=70)).floor == 20
@@ -248,20 +248,20 @@ class TestLimits:
 
     def test_the_platform_has_a_least_too(self):
         nothing = schedule(floor=0, windows=())
-        assert decide(NIGHT, Samples(0, model=IDLE), spec(of=nothing)).floor == 0
-        assert decide(NIGHT, Samples(0, model=IDLE), spec(of=nothing, least=1)).floor == 1
+        assert decide(NIGHT, FloorSamples(0, model=IDLE), spec(of=nothing)).floor == 0
+        assert decide(NIGHT, FloorSamples(0, model=IDLE), spec(of=nothing, least=1)).floor == 1
 
     def test_a_floor_above_its_ceiling_falls_at_once(self):
-        assert decide(NIGHT, Samples(30, model=IDLE), spec()).floor == 20
+        assert decide(NIGHT, FloorSamples(30, model=IDLE), spec()).floor == 20
 
     def test_what_the_base_needs_until_midnight_is_put_aside(self):
         """40 GPU-hours, 3 spent, 21 for the base: 16 are left, for 32 more for half an hour."""
         wanted = spec(of=schedule(gpu_hours_per_day=40, max_floor=99))
-        memory = Memory((Peak(NIGHT, 1),), NIGHT, None, NIGHT.date(), 3.0)
-        busy = Model(ready=1, in_flight=999)
-        assert decide(NIGHT, Samples(1, memory, busy), wanted).floor == 33
+        memory = FloorMemory((PastNeed(NIGHT, 1),), NIGHT, None, NIGHT.date(), 3.0)
+        busy = ModelLayer(ready=1, in_flight=999)
+        assert decide(NIGHT, FloorSamples(1, memory, busy), wanted).floor == 33
         two = replace(wanted, gpus=2)  # 3 spent, 42 for the base: not even that is affordable
-        decision = decide(NIGHT, Samples(1, memory, busy), two)
+        decision = decide(NIGHT, FloorSamples(1, memory, busy), two)
         assert decision.floor == 0
         assert decision.why.startswith("37.0 GPU-hours are left of the day's; without it ")
 
@@ -269,7 +269,7 @@ class TestLimits:
         wanted = spec(of=schedule(gpu_hours_per_day=30))
         pool = Pool(wanted, NIGHT.replace(hour=0), floor=1)
         pool.decide()
-        floors = pool.see(model=Model(ready=9, in_flight=60)).run(24 * 60 - 1)
+        floors = pool.see(model=ModelLayer(ready=9, in_flight=60)).run(24 * 60 - 1)
         assert floors[0] > 9
         assert floors[300] == floors[-60] == 1
         assert floors[-1] <= 2, "the last half hour may have what is left"
@@ -279,13 +279,13 @@ class TestLimits:
         wanted = spec(of=schedule(gpu_hours_per_day=30))
         pool = Pool(wanted, NIGHT.replace(hour=0), floor=1)
         pool.decide()
-        pool.see(model=Model(ready=9, in_flight=60)).run(24 * 60 - 1)
+        pool.see(model=ModelLayer(ready=9, in_flight=60)).run(24 * 60 - 1)
         assert pool.run(1)[0] > 9
         assert pool.decision.memory.day == NIGHT.date() + timedelta(days=1)
         assert pool.decision.memory.spent == pytest.approx(0)
 
     def test_before_the_first_decision_the_floor_counts_as_it_is(self):
-        decision = decide(NIGHT, Samples(2, model=IDLE), spec(gpus=4))
+        decision = decide(NIGHT, FloorSamples(2, model=IDLE), spec(gpus=4))
         assert decision.memory.spent == 3 * 2 * 4
 
     @pytest.mark.parametrize(
@@ -316,21 +316,21 @@ class TestBatch:
         ("online", "left"), [(1, 6), (4, 6), (5, 5), (8, 2), (10, 0), (14, 0), (20, 0)]
     )
     def test_batch_gets_what_online_does_not_need(self, online, left):
-        samples = Samples(1, model=Model(ready=1, in_flight=3 * online))
+        samples = FloorSamples(1, model=ModelLayer(ready=1, in_flight=3 * online))
         decision = decide(NIGHT, samples, spec(of=self.BATCH))
         assert (decision.floor, decision.batch) == (online, left)
 
     def test_replicas_above_the_floor_need_gpus_too(self):
-        samples = Samples(1, model=Model(ready=6, warming=2))
+        samples = FloorSamples(1, model=ModelLayer(ready=6, warming=2))
         assert decide(NIGHT, samples, spec(of=self.BATCH)).batch == 2
 
     def test_replicas_with_several_gpus_count_as_many(self):
-        samples = Samples(3, model=Model(ready=3, in_flight=9))
+        samples = FloorSamples(3, model=ModelLayer(ready=3, in_flight=9))
         assert decide(NIGHT, samples, spec(of=self.BATCH, gpus=2)).batch == 4
         assert decide(NIGHT, samples, spec(of=self.BATCH, gpus=2, batch_gpus=4)).batch == 1
 
     def test_without_batch_there_is_nothing_to_release(self):
-        assert decide(NIGHT, Samples(1, model=IDLE), spec()).batch is None
+        assert decide(NIGHT, FloorSamples(1, model=IDLE), spec()).batch is None
 
 
 # --- properties ---------------------------------------------------------------------------------
@@ -345,7 +345,7 @@ LOADS = st.floats(0, 200, allow_subnormal=False)
 @st.composite
 def models(draw):
     in_flight = draw(LOADS)
-    return Model(
+    return ModelLayer(
         ready=draw(FLOORS),
         warming=draw(st.integers(0, 10)),
         in_flight=in_flight,
@@ -360,13 +360,13 @@ def memories(draw, now):
     ages = draw(st.lists(st.integers(0, 60), max_size=5, unique=True))
     floors = draw(st.lists(FLOORS, min_size=len(ages), max_size=len(ages), unique=True))
     peaks = tuple(
-        Peak(now - age * MINUTE, floor)
+        PastNeed(now - age * MINUTE, floor)
         for age, floor in zip(sorted(ages, reverse=True), sorted(floors, reverse=True), strict=True)
     )
     if not peaks:
-        return Memory()
+        return FloorMemory()
     stepped = draw(st.none() | st.integers(0, 60))
-    return Memory(
+    return FloorMemory(
         peaks,
         now - draw(st.integers(0, 20)) * MINUTE,
         None if stepped is None else now - stepped * MINUTE,
@@ -380,14 +380,16 @@ def cases(draw):
     now = draw(MOMENTS)
     base = draw(st.integers(0, 3))
     most = draw(st.integers(3, 25))
-    event = Event(
+    event = FloorEvent(
         now - 5 * MINUTE, now + draw(st.integers(1, 60)) * MINUTE, draw(st.integers(0, most))
     )
-    wanted = Spec(
+    wanted = FloorSpec(
         schedule(
             floor=base,
             max_floor=most,
-            windows=(Window("0 8 * * mon-fri", timedelta(hours=10), draw(st.integers(0, most))),),
+            windows=(
+                FloorWindow("0 8 * * mon-fri", timedelta(hours=10), draw(st.integers(0, most))),
+            ),
             events=draw(st.sampled_from([(), (event,)])),
             gpu_hours_per_day=draw(st.sampled_from([math.inf, 80.0, 200.0])),
             batch=draw(st.sampled_from([None, Batch("b", 4, 12)])),
@@ -397,11 +399,11 @@ def cases(draw):
         objective_s=draw(st.sampled_from([None, 0.8])),
         most=draw(st.none() | st.integers(1, 40)),
     )
-    samples = Samples(
+    samples = FloorSamples(
         floor=draw(FLOORS),
         memory=draw(memories(now)),
         model=draw(st.none() | models()),
-        node=draw(st.none() | st.floats(0, 1).map(lambda busy: Node(4, busy))),
+        node=draw(st.none() | st.floats(0, 1).map(lambda busy: NodeLayer(4, busy))),
         expected=draw(st.none() | LOADS),
     )
     return now, samples, wanted
@@ -539,7 +541,7 @@ def test_a_day_never_costs_more_than_its_budget(loads, budget, day, every):
     cost, plan = 0.0, [load for minutes, load in loads for _ in range(minutes)]
     step = 0
     while pool.now < tomorrow:
-        pool.see(model=Model(ready=2, in_flight=plan[step % len(plan)]))
+        pool.see(model=ModelLayer(ready=2, in_flight=plan[step % len(plan)]))
         floor = pool.decide()
         assert floor >= 1, "the base is always affordable"
         cost += floor * every / 60
@@ -554,7 +556,7 @@ def test_a_floor_covers_each_need_for_half_an_hour(loads):
     pool = Pool(spec(), NIGHT.replace(hour=20), floor=1)
     needs, floors = [], []
     for load in loads:
-        pool.see(model=Model(ready=2, in_flight=load)).run(1)
+        pool.see(model=ModelLayer(ready=2, in_flight=load)).run(1)
         needs.append(pool.decision.need)
         floors.append(pool.decision.floor)
     for minute, floor in enumerate(floors):
@@ -566,17 +568,17 @@ class TestFailing:
 
     def test_what_is_refused_is_demand_as_if_it_were_in_flight(self):
         """A queue of 12, and 2 refusals a second of what takes 3 s; of all, the p95 is 10 ms."""
-        full = Model(ready=2, in_flight=12, p95_s=5.0, served_s=3.0, refused=2.0)
-        assert decide(NIGHT, Samples(2, model=full), spec()).floor == 6
-        assert decide(NIGHT, Samples(2, model=replace(full, refused=0)), spec()).floor == 4
+        full = ModelLayer(ready=2, in_flight=12, p95_s=5.0, served_s=3.0, refused=2.0)
+        assert decide(NIGHT, FloorSamples(2, model=full), spec()).floor == 6
+        assert decide(NIGHT, FloorSamples(2, model=replace(full, refused=0)), spec()).floor == 4
 
     def test_who_comes_again_and_again_is_not_taken_for_many(self):
-        storm = Model(ready=2, in_flight=12, served_s=3.0, refused=500.0)
-        assert decide(NIGHT, Samples(2, model=storm), spec()).floor == 8
+        storm = ModelLayer(ready=2, in_flight=12, served_s=3.0, refused=500.0)
+        assert decide(NIGHT, FloorSamples(2, model=storm), spec()).floor == 8
 
     @pytest.mark.parametrize("sign", [{"failed": 0.2}, {"broken": 1}])
     def test_a_pool_that_fails_falls_only_when_it_is_mended(self, sign):
-        failing = Model(ready=4, in_flight=0.1, **sign)
+        failing = ModelLayer(ready=4, in_flight=0.1, **sign)
         pool = Pool(spec(), NIGHT, floor=6, model=failing)
         assert pool.run(120)[-1] == 6
         assert pool.see(model=replace(failing, failed=0.001, broken=0)).run(120)[-1] == 1

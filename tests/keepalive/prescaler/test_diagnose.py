@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from keepalive.prescaler.diagnose import State, diagnose
-from keepalive.prescaler.pool import Model, Node
+from keepalive.prescaler.diagnose import PoolState, diagnose
+from keepalive.prescaler.pool import ModelLayer, NodeLayer
 
-CALM = Model(ready=4, in_flight=4, p95_s=0.4)
-GPUS = Node(gpus=4, busy=0.9, memory=0.7, drivers=1)
+CALM = ModelLayer(ready=4, in_flight=4, p95_s=0.4)
+GPUS = NodeLayer(gpus=4, busy=0.9, memory=0.7, drivers=1)
 
 
 def found(model, node=None, objective_s=0.8):
@@ -20,34 +20,34 @@ def found(model, node=None, objective_s=0.8):
 @pytest.mark.parametrize(
     ("model", "state"),
     [
-        (None, State.UNKNOWN),
-        (CALM, State.FINE),
+        (None, PoolState.UNKNOWN),
+        (CALM, PoolState.FINE),
         # late, and with as much in work as they are meant to have, or more
-        (replace(CALM, p95_s=2.0, in_flight=12), State.TOO_FEW),
-        (replace(CALM, p95_s=2.0, in_flight=9.7), State.TOO_FEW),
-        (replace(CALM, p95_s=0.81, in_flight=30), State.TOO_FEW),
+        (replace(CALM, p95_s=2.0, in_flight=12), PoolState.TOO_FEW),
+        (replace(CALM, p95_s=2.0, in_flight=9.7), PoolState.TOO_FEW),
+        (replace(CALM, p95_s=0.81, in_flight=30), PoolState.TOO_FEW),
         # late with little to do
-        (replace(CALM, p95_s=2.0, in_flight=9.5), State.SLOW),
-        (replace(CALM, p95_s=2.0, in_flight=0), State.SLOW),
+        (replace(CALM, p95_s=2.0, in_flight=9.5), PoolState.SLOW),
+        (replace(CALM, p95_s=2.0, in_flight=0), PoolState.SLOW),
         # busy and in time
-        (replace(CALM, p95_s=0.8, in_flight=12), State.FINE),
-        (replace(CALM, p95_s=None, in_flight=12), State.FINE),
+        (replace(CALM, p95_s=0.8, in_flight=12), PoolState.FINE),
+        (replace(CALM, p95_s=None, in_flight=12), PoolState.FINE),
         # not late yet, but a queue that grows
-        (replace(CALM, in_flight=16, queued=4, slope=0.1), State.TOO_FEW),
-        (replace(CALM, in_flight=16, queued=3, slope=0.1), State.FINE),
-        (replace(CALM, in_flight=16, queued=4, slope=0.0), State.FINE),
-        (replace(CALM, in_flight=11, queued=4, slope=0.1), State.FINE),
+        (replace(CALM, in_flight=16, queued=4, slope=0.1), PoolState.TOO_FEW),
+        (replace(CALM, in_flight=16, queued=3, slope=0.1), PoolState.FINE),
+        (replace(CALM, in_flight=16, queued=4, slope=0.0), PoolState.FINE),
+        (replace(CALM, in_flight=11, queued=4, slope=0.1), PoolState.FINE),
         # refused, so that neither the latency of the rest nor a queue tells
-        (replace(CALM, in_flight=11, served_s=2.0, refused=3.0), State.TOO_FEW),
-        (replace(CALM, in_flight=2, served_s=2.0, refused=3.0), State.FINE),
+        (replace(CALM, in_flight=11, served_s=2.0, refused=3.0), PoolState.TOO_FEW),
+        (replace(CALM, in_flight=2, served_s=2.0, refused=3.0), PoolState.FINE),
         # enough are on the way
-        (replace(CALM, p95_s=2.0, in_flight=14, warming=2), State.WARMING),
-        (replace(CALM, p95_s=2.0, in_flight=15, warming=2), State.TOO_FEW),
+        (replace(CALM, p95_s=2.0, in_flight=14, warming=2), PoolState.WARMING),
+        (replace(CALM, p95_s=2.0, in_flight=15, warming=2), PoolState.TOO_FEW),
         # none at all
-        (Model(ready=0), State.FINE),
-        (Model(ready=0, warming=1), State.WARMING),
-        (Model(ready=0, in_flight=1), State.TOO_FEW),
-        (Model(ready=0, queued=1), State.TOO_FEW),
+        (ModelLayer(ready=0), PoolState.FINE),
+        (ModelLayer(ready=0, warming=1), PoolState.WARMING),
+        (ModelLayer(ready=0, in_flight=1), PoolState.TOO_FEW),
+        (ModelLayer(ready=0, queued=1), PoolState.TOO_FEW),
     ],
 )
 def test_a_state_follows_from_what_replicas_have_to_do(model, state):
@@ -62,22 +62,22 @@ def test_what_fails_is_said(sign, said):
 
 
 def test_without_an_objective_only_a_queue_tells():
-    assert found(replace(CALM, p95_s=9.0, in_flight=12), objective_s=None).state is State.FINE
+    assert found(replace(CALM, p95_s=9.0, in_flight=12), objective_s=None).state is PoolState.FINE
 
 
 def test_replicas_wait_for_something_else_than_their_gpus():
     late = replace(CALM, p95_s=2.0, in_flight=20)
     finding = found(late, replace(GPUS, busy=0.12))
-    assert finding.state is State.SLOW
+    assert finding.state is PoolState.SLOW
     assert "12%" in finding.advice[0]
     assert "containerConcurrency" in finding.advice[0]
-    assert found(late, GPUS).state is State.TOO_FEW
-    assert found(late, replace(GPUS, busy=None)).state is State.TOO_FEW
+    assert found(late, GPUS).state is PoolState.TOO_FEW
+    assert found(late, replace(GPUS, busy=None)).state is PoolState.TOO_FEW
 
 
 def test_slowness_without_a_cause_says_that_more_replicas_would_not_help():
     finding = found(replace(CALM, p95_s=2.0, in_flight=3))
-    assert finding.state is State.SLOW
+    assert finding.state is PoolState.SLOW
     assert "25% of the requests" in finding.advice[0]
     assert "more replicas would not help" in finding.advice[0]
 
@@ -96,10 +96,10 @@ def test_each_layer_is_told_what_is_wrong_with_it(model, node, told):
     (advice,) = found(model, node).advice
     assert told in advice
     late = found(replace(model, p95_s=2.0, in_flight=3), node)
-    assert late.state is State.SLOW
+    assert late.state is PoolState.SLOW
     assert late.advice == (advice,)
 
 
 def test_what_is_well_needs_no_advice():
     assert found(replace(CALM, first_ratio=1.05), GPUS).advice == ()
-    assert found(CALM, Node(gpus=1)).advice == ()
+    assert found(CALM, NodeLayer(gpus=1)).advice == ()

@@ -9,7 +9,7 @@ import pytest
 
 from keepalive.cluster.client import Resource
 from keepalive.cluster.knative import Share, Start
-from keepalive.cluster.lease import Lease, Taken
+from keepalive.cluster.lease import Lease, LeaseTaken
 from keepalive.cluster.pin import ROLLOUT
 from keepalive.cluster.target import EARLIER, HOLD, Target
 from keepalive.prescaler import grant
@@ -194,7 +194,7 @@ class TestOurs:
         cluster = connect()
         slow = Lease.take(cluster, "ember-prescale-ember", "slow", SPELL, NOON - 2 * SPELL)
         Lease.take(cluster, "ember-prescale-ember", "other", SPELL, NOON)
-        with pytest.raises(Taken, match="was lost"):
+        with pytest.raises(LeaseTaken, match="was lost"):
             Prescaler(cluster, PrescalerConfig(), parse(SCHEDULE)).once(NOON, slow)
         assert floor(ember) == 1
 
@@ -202,7 +202,7 @@ class TestOurs:
         grants = {}
         for number in range(50):
             target = Target(Resource.REVISION, f"ember-{number:05}", "1", "u", 1)
-            grants = grant.given(grants, target, 4, "x", NOON + timedelta(minutes=number))
+            grants = grant.with_grant(grants, target, 4, "x", NOON + timedelta(minutes=number))
         assert sorted(grants) == [f"ember-{number:05}" for number in range(30, 50)]
 
     def test_what_it_had_before_the_first_one_stays_known(self):
@@ -210,10 +210,10 @@ class TestOurs:
             return Target(Resource.REVISION, "ember-00001", "1", "u", floor)
 
         later = NOON + LEAD
-        grants = grant.given({}, target(1), 4, "x", NOON)
-        grants = grant.given(grants, target(4), 6, "y", later)
+        grants = grant.with_grant({}, target(1), 4, "x", NOON)
+        grants = grant.with_grant(grants, target(4), 6, "y", later)
         assert grants["ember-00001"] == Grant(6, 1, 4, NOON, later, "y")
-        again = grant.given(grants, target(4), 6, "y", later)  # the change was refused
+        again = grant.with_grant(grants, target(4), 6, "y", later)  # the change was refused
         assert again == grants
 
 
@@ -400,18 +400,18 @@ class TestBeside:
         self, lead, minutes, floor
     ):
         share, made = self.share(4, up=2), self.made(minutes=minutes)
-        found = grant.beside(share, 4, made, NOON, timedelta(minutes=lead))
+        found = grant.floor_beside(share, 4, made, NOON, timedelta(minutes=lead))
         assert found[0] == floor
 
     def test_a_floor_that_falls_meanwhile_takes_nothing_from_it(self):
-        assert grant.beside(self.share(4), 2, self.made(), NOON, LEAD)[0] == 4
+        assert grant.floor_beside(self.share(4), 2, self.made(), NOON, LEAD)[0] == 4
 
     def test_what_failed_and_got_nothing_from_here_is_left_alone(self):
-        assert grant.beside(self.share(3, failed=True), 4, None, NOON, LEAD) is None
+        assert grant.floor_beside(self.share(3, failed=True), 4, None, NOON, LEAD) is None
 
     def test_what_got_enough_gets_no_more_before_it_is_ready(self):
         share = self.share(2, up=2)
-        assert grant.beside(share, 4, self.made(2, enough=True), NOON, LEAD)[0] == 2
+        assert grant.floor_beside(share, 4, self.made(2, enough=True), NOON, LEAD)[0] == 2
 
 
 class TestLeft:

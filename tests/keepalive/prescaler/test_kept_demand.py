@@ -16,7 +16,7 @@ from keepalive.failure import Failure
 from keepalive.forecasting.demand import DemandHistory
 from keepalive.forecasting.forecast import STEP
 from keepalive.prescaler.config import PrescalerConfig
-from keepalive.prescaler.decide import Samples, Spec, decide
+from keepalive.prescaler.decide import FloorSamples, FloorSpec, decide
 from keepalive.prescaler.observe import Observer
 from keepalive.prescaler.prescaler import Prescaler
 from keepalive.prescaler.schedule_file import parse
@@ -172,8 +172,8 @@ def test_what_is_kept_is_what_a_full_read_would_find(pauses, late):
 
 
 def floor(found, now, schedule):
-    samples = Samples(1, model=found.model, expected=found.forecast.high)
-    return decide(now, samples, Spec(schedule, per_replica=0.5)).floor
+    samples = FloorSamples(1, model=found.model, expected=found.forecast.high)
+    return decide(now, samples, FloorSpec(schedule, per_replica=0.5)).floor
 
 
 @settings(max_examples=3, deadline=None, suppress_health_check=list(HealthCheck))

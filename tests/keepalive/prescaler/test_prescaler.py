@@ -16,25 +16,25 @@ import pytest
 from click.testing import CliRunner
 
 from keepalive.cli import commands
-from keepalive.cluster.lease import Lease, Taken
+from keepalive.cluster.lease import Lease, LeaseTaken
 from keepalive.cluster.target import HOLD
 from keepalive.failure import Failure
 from keepalive.forecasting.forecast import Forecast
 from keepalive.pinger import metrics as ping_metrics
-from keepalive.pinger.check import Check, Outcome
-from keepalive.pinger.ping import Answer
-from keepalive.pinger.swap import Swapped
+from keepalive.pinger.check import PingOutcome, PingResult
+from keepalive.pinger.ping import Readiness
+from keepalive.pinger.swap import PingSwap
 from keepalive.prescaler import metrics as pool_metrics
 from keepalive.prescaler.config import PrescalerConfig
-from keepalive.prescaler.decide import Decision, Memory, Peak
-from keepalive.prescaler.diagnose import Finding, State
+from keepalive.prescaler.decide import FloorDecision, FloorMemory, PastNeed
+from keepalive.prescaler.diagnose import PoolDiagnosis, PoolState
 from keepalive.prescaler.grant import Grant
 from keepalive.prescaler.observe import Observation
-from keepalive.prescaler.pool import Model, Node
+from keepalive.prescaler.pool import ModelLayer, NodeLayer
 from keepalive.prescaler.prescaler import Prescaler, Round
 from keepalive.prescaler.scale_events import Scale, ScaleEvent
 from keepalive.prescaler.schedule_file import parse
-from keepalive.prescaler.state import Kept, dump, load
+from keepalive.prescaler.state import PrescalerState, dump, load
 from keepalive.prometheus import Prometheus
 from tests.keepalive.recorded import demand, prometheus, recorded, text
 from tests.kube.knative import MIN_SCALE
@@ -261,7 +261,7 @@ class TestTwoAtOnce:
     def test_the_second_leaves_it_to_the_first(self, connect, ember):
         cluster = connect()
         Lease.take(cluster, "ember-prescale-ember", "other", SPELL, NOON)
-        with pytest.raises(Taken, match="other has the Lease"):
+        with pytest.raises(LeaseTaken, match="other has the Lease"):
             once(cluster)
         assert floor(ember) == 1
 
@@ -309,7 +309,7 @@ class TestTwoAtOnce:
         slow = Lease.take(cluster, "ember-prescale-ember", "slow", SPELL, NOON - 2 * SPELL)
         once(cluster)
         remembered = ember.get(LEASES, "ember-prescale-ember")["metadata"]["annotations"]
-        with pytest.raises(Taken, match="was lost"):
+        with pytest.raises(LeaseTaken, match="was lost"):
             prescaler.once(NOON, slow)
         after = ember.get(LEASES, "ember-prescale-ember")["metadata"]["annotations"]
         assert after == remembered
@@ -323,15 +323,15 @@ class TestSeen:
         assert floor(ember) == 6  # 18 requests, 3 for each
         assert (done.seen.model.ready, done.seen.model.warming) == (4, 2)
         assert done.decision.why == "18.0 requests in flight, soon 18.0"
-        assert done.decision.finding.state is State.FINE
+        assert done.decision.finding.state is PoolState.FINE
 
     def test_too_few_and_slow_are_told_apart(self, connect, ember, url):
         cluster = connect()
         done = once(cluster, seen(url, "late"), now=self.NIGHT)
-        assert (done.decision.finding.state, floor(ember)) == (State.TOO_FEW, 5)
+        assert (done.decision.finding.state, floor(ember)) == (PoolState.TOO_FEW, 5)
         ember.patch(REVISIONS, "ember-00001", {"metadata": {"annotations": {MIN_SCALE: "1"}}})
         done = once(cluster, seen(url, "slow"), now=self.NIGHT)
-        assert (done.decision.finding.state, floor(ember)) == (State.SLOW, 1)
+        assert (done.decision.finding.state, floor(ember)) == (PoolState.SLOW, 1)
         assert "GPU memory is 94% taken" in done.decision.finding.advice[0]
 
     def test_the_forecast_raises_the_floor(self, connect, ember, url):
@@ -379,7 +379,7 @@ class TestSeen:
 class TestMemory:
     def test_it_comes_back_as_it_went(self):
         at = NOON.replace(minute=3)
-        memory = Memory((Peak(NOON, 9), Peak(at, 4)), at, NOON, at.date(), 12.5)
+        memory = FloorMemory((PastNeed(NOON, 9), PastNeed(at, 4)), at, NOON, at.date(), 12.5)
         first = Grant(4, 1, None, NOON, NOON, "x")
         again = Grant(2, 1, 4, NOON, at, "y", enough=True)
         events = (
@@ -387,9 +387,9 @@ class TestMemory:
             ScaleEvent(at, "people", "a", "floor", 1, 4, "kubectl"),
         )
         scales = {"a": Scale(1, None), "b": Scale(2, 3)}
-        kept = Kept(memory, {"a": first, "b": again}, ("a",), scales, events)
+        kept = PrescalerState(memory, {"a": first, "b": again}, ("a",), scales, events)
         assert load(dump(kept)) == kept
-        assert load(dump(Kept())) == Kept()
+        assert load(dump(PrescalerState())) == PrescalerState()
 
     @pytest.mark.parametrize(
         "text",
@@ -413,7 +413,7 @@ class TestMemory:
         ],
     )
     def test_what_cannot_be_read_is_forgotten(self, text):
-        assert load(text) == Kept()
+        assert load(text) == PrescalerState()
 
 
 def given(folder, schedule=ALWAYS):
@@ -593,16 +593,18 @@ class TestCommand:
 def test_the_docs_know_every_metric():
     text = (Path(__file__).parents[3] / "docs" / "prescale.md").read_text()
     told = {name for name in re.findall(r"`(ember_\w+)", text) if name not in NOT_OURS}
-    swapped = Swapped(1.0, 0.7, 0.3, (), (), None)
-    found = Check("http://x", Outcome.WELL, None, Answer(True, "ready", None, 1.0), swapped)
-    finding = Finding(State.FINE)
+    swapped = PingSwap(1.0, 0.7, 0.3, (), (), None)
+    found = PingResult(
+        "http://x", PingOutcome.WELL, None, Readiness(True, "ready", None, 1.0), swapped
+    )
+    finding = PoolDiagnosis(PoolState.FINE)
     done = Round(
         "x",
         1,
-        Decision(1, 1, "", finding, Memory()),
+        FloorDecision(1, 1, "", finding, FloorMemory()),
         Observation(
-            Model(1, p95_s=1.0, first_ratio=1.0, start_s=1.0),
-            Node(1, 1.0, 1.0, 1, 1.0),
+            ModelLayer(1, p95_s=1.0, first_ratio=1.0, start_s=1.0),
+            NodeLayer(1, 1.0, 1.0, 1, 1.0),
             Forecast(NOON, 1.0, 1.0, 1.0, 1.0, 4),
         ),
         (),

@@ -113,7 +113,7 @@ def test_a_hundred_are_kept():
         ScaleEvent(NOON - timedelta(minutes=n), "kpa", "x", "replicas", n, n + 1, "demand")
         for n in range(150)
     ]
-    assert scale_events.kept(many) == tuple(reversed(many[:100]))
+    assert scale_events.latest(many) == tuple(reversed(many[:100]))
 
 
 def test_a_dry_run_records_nothing(connect, ember):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from keepalive.rollout.rollout import Rollout, Wanted
+from keepalive.rollout.config import RolloutConfig
+from keepalive.rollout.rollout import Rollout
 
 SERVICES, REVISIONS = "services.serving.knative.dev", "revisions.serving.knative.dev"
 OLD, NEW = "ember-00001", "ember-00002"
@@ -31,7 +32,7 @@ class Time:
 
 def make(cluster, time=None, said=None, **wanted):
     time = time or Time()
-    wanted = Wanted(**{"image": "ember:2", "swaps": 1, **wanted})
+    wanted = RolloutConfig(**{"image": "ember:2", "swaps": 1, **wanted})
     return Rollout(
         cluster, wanted, (said if said is not None else []).append, time.sleep, time.clock
     )

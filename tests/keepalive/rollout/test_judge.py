@@ -7,27 +7,31 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keepalive.prometheus import Prometheus
-from keepalive.rollout.judge import Limits, Seen, judge, look
+from keepalive.rollout.judge import JudgeLimits, RevisionMetrics, judge, revision_metrics
 from tests.keepalive.recorded import prometheus, recorded, text
 
-LIMITS = Limits(errors=0.01, slower=1.5, requests=30)
-OLD = Seen(1000, 0.002, 0.4)
+LIMITS = JudgeLimits(errors=0.01, slower=1.5, requests=30)
+OLD = RevisionMetrics(1000, 0.002, 0.4)
 
 
 @pytest.mark.parametrize(
     ("old", "new", "good"),
     [
-        (OLD, Seen(1000, 0.002, 0.4), True),
-        (OLD, Seen(1000, 0.012, 0.4), True),  # by as much as it may be
-        (OLD, Seen(1000, 0.0121, 0.4), False),
-        (OLD, Seen(1000, 0.0, 0.6), True),
-        (OLD, Seen(1000, 0.0, 0.601), False),
-        (OLD, Seen(29, 1.0, 9.0), None),
-        (OLD, Seen(0), None),
-        (Seen(5, 1.0, 9.0), Seen(100, 0.011, 0.4), False),  # too few of the old one excuse nothing
-        (Seen(5, 1.0, 0.1), Seen(100, 0.0, 9.0), True),
-        (Seen(1000, 0.5, 0.4), Seen(100, 0.5, 0.4), True),
-        (OLD, Seen(100, 0.0, None), True),
+        (OLD, RevisionMetrics(1000, 0.002, 0.4), True),
+        (OLD, RevisionMetrics(1000, 0.012, 0.4), True),  # by as much as it may be
+        (OLD, RevisionMetrics(1000, 0.0121, 0.4), False),
+        (OLD, RevisionMetrics(1000, 0.0, 0.6), True),
+        (OLD, RevisionMetrics(1000, 0.0, 0.601), False),
+        (OLD, RevisionMetrics(29, 1.0, 9.0), None),
+        (OLD, RevisionMetrics(0), None),
+        (
+            RevisionMetrics(5, 1.0, 9.0),
+            RevisionMetrics(100, 0.011, 0.4),
+            False,
+        ),  # too few of the old one excuse nothing
+        (RevisionMetrics(5, 1.0, 0.1), RevisionMetrics(100, 0.0, 9.0), True),
+        (RevisionMetrics(1000, 0.5, 0.4), RevisionMetrics(100, 0.5, 0.4), True),
+        (OLD, RevisionMetrics(100, 0.0, None), True),
     ],
 )
 def test_it_may_be_a_little_worse_but_not_more(old, new, good):
@@ -35,12 +39,12 @@ def test_it_may_be_a_little_worse_but_not_more(old, new, good):
 
 
 @given(
-    st.builds(Seen, st.floats(0, 1e6), st.floats(0, 1), st.floats(0.001, 60)),
-    st.builds(Seen, st.floats(30, 1e6), st.floats(0, 1), st.floats(0.001, 60)),
+    st.builds(RevisionMetrics, st.floats(0, 1e6), st.floats(0, 1), st.floats(0.001, 60)),
+    st.builds(RevisionMetrics, st.floats(30, 1e6), st.floats(0, 1), st.floats(0.001, 60)),
     st.floats(0, 1),
 )
 def test_fewer_errors_never_make_it_worse(old, new, less):
-    better = Seen(new.requests, new.errors * less, new.p95_s)
+    better = RevisionMetrics(new.requests, new.errors * less, new.p95_s)
     assert not judge(old, new, LIMITS).good or judge(old, better, LIMITS).good
 
 
@@ -68,10 +72,10 @@ def test_what_prometheus_has_recorded_is_read_by_revision(needs, tmp_path, free_
         ],
     )
     with prometheus(needs, tmp_path, free_port, text(series)) as url:
-        old, new, none = (look(Prometheus(url), f"ember-{n}", 300) for n in (1, 2, 3))
+        old, new, none = (revision_metrics(Prometheus(url), f"ember-{n}", 300) for n in (1, 2, 3))
     assert (old.errors, old.p95_s) == (0.0, None)
     assert old.requests == pytest.approx(300, rel=0.05)
     assert new.requests == pytest.approx(200, rel=0.05)
     assert new.errors == pytest.approx(0.25, rel=0.01)
     assert new.p95_s == pytest.approx(0.95, rel=0.01)
-    assert none == Seen(0)
+    assert none == RevisionMetrics(0)

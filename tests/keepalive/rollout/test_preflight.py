@@ -9,7 +9,7 @@ import pytest
 
 from keepalive.cluster.kubectl import complaint, ran
 from keepalive.failure import Failure
-from keepalive.rollout.preflight import Asked, Preflight, decide, patch
+from keepalive.rollout.preflight import PreflightRequest, PreflightResult, decide, patch
 from tests.kube.service import service
 
 OLD, NEW = "ember-00001", "ember-00002"
@@ -32,7 +32,7 @@ def revision(replicas, **scaling):
 
 
 def ask(before, after, *revisions, **asked):
-    return decide(Asked("ember", "ember", "x", **asked), before, after, revisions)
+    return decide(PreflightRequest("ember", "ember", "x", **asked), before, after, revisions)
 
 
 class TestReplicas:
@@ -65,9 +65,9 @@ class TestReplicas:
 
     def test_what_was_carried_over_before_is_no_change(self):
         before, after = live(initial_scale=4), live(initial_scale=1)
-        assert ask(before, after, revision(2)) == Preflight("4")
-        assert ask(before, before, revision(2)) == Preflight(None)
-        assert ask(live(), live(), revision(2)) == Preflight(None)
+        assert ask(before, after, revision(2)) == PreflightResult("4")
+        assert ask(before, before, revision(2)) == PreflightResult(None)
+        assert ask(live(), live(), revision(2)) == PreflightResult(None)
 
     def test_where_the_cluster_cannot_try_the_pod_the_template_counts_as_another(self):
         assert ask(live(), None, revision(4)).initial_scale == "4"
@@ -75,16 +75,16 @@ class TestReplicas:
     def test_it_is_a_patch_for_a_kustomization(self):
         import yaml
 
-        (item,) = yaml.safe_load(patch("ember", Preflight("4")))
+        (item,) = yaml.safe_load(patch("ember", PreflightResult("4")))
         changed = json.loads(item["patch"])
         annotations = changed["spec"]["template"]["metadata"]["annotations"]
         assert annotations == {"autoscaling.knative.dev/initial-scale": "4"}
         assert item["target"]["name"] == "ember"
-        (item,) = yaml.safe_load(patch("ember", Preflight(unpins=True)))
+        (item,) = yaml.safe_load(patch("ember", PreflightResult(unpins=True)))
         changed = json.loads(item["patch"])
         assert changed["metadata"]["annotations"] == {"ember.dev/unpin": "true"}
         assert "spec" not in changed
-        assert patch("ember", Preflight(None, "said")) is None
+        assert patch("ember", PreflightResult(None, "said")) is None
 
 
 class TestPins:

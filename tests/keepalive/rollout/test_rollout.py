@@ -13,8 +13,8 @@ from keepalive.cluster.target import HOLD
 from keepalive.failure import Failure
 from keepalive.pinger import swap
 from keepalive.rollout import rollout as rolling
-from keepalive.rollout.judge import Seen
-from keepalive.rollout.rollout import Worse
+from keepalive.rollout.config import RevisionRejected
+from keepalive.rollout.judge import RevisionMetrics
 from keepalive.rollout.traffic import MARK
 from tests.keepalive.answering import answering
 from tests.keepalive.rollout.rolling import (
@@ -129,7 +129,9 @@ class TestAllIsWell:
 class TestSomethingIsWrong:
     def test_one_whose_node_never_comes_gets_nothing(self, ember, connect):
         ember.knative.room = 1
-        with pytest.raises(Worse, match=r"is not ready after 60 s\. Unschedulable: 0/1 nodes"):
+        with pytest.raises(
+            RevisionRejected, match=r"is not ready after 60 s\. Unschedulable: 0/1 nodes"
+        ):
             make(connect, wait_s=60).run()
         assert self.back(ember)
 
@@ -142,14 +144,16 @@ class TestSomethingIsWrong:
     def test_a_revision_that_does_not_start_gets_nothing(self, ember, connect):
         ember.knative.starting = True
         fails = lambda: ember.knative.become_ready("ember", NEW, failed="no such image")  # noqa: E731
-        with pytest.raises(Worse, match="does not become ready: ContainerMissing: no such image"):
+        with pytest.raises(
+            RevisionRejected, match="does not become ready: ContainerMissing: no such image"
+        ):
             make(connect, Time(fails)).run()
         assert self.back(ember)
 
     def test_one_that_takes_too_long_gets_nothing(self, ember, connect):
         ember.knative.starting = True
         time = Time()
-        with pytest.raises(Worse, match="is not ready after 60 s"):
+        with pytest.raises(RevisionRejected, match="is not ready after 60 s"):
             make(connect, time, wait_s=60).run()
         assert self.back(ember)
         assert sum(time.slept) == 60
@@ -157,13 +161,15 @@ class TestSomethingIsWrong:
     def test_one_that_does_not_swap_gets_nothing(self, ember, connect):
         seen = spied(ember)
         ember.knative.address = "http://127.0.0.1:9"
-        with pytest.raises(Worse, match=r"golden swap 1 at http://127\.0\.0\.1:9: .*refused"):
+        with pytest.raises(
+            RevisionRejected, match=r"golden swap 1 at http://127\.0\.0\.1:9: .*refused"
+        ):
             make(connect).run()
         assert self.back(ember)
         assert seen == [{OLD: 100}]
 
     def test_one_that_swaps_slowly_gets_nothing(self, ember, connect):
-        with pytest.raises(Worse, match=r"golden swap 1 took .* s; 0\.0001 are allowed"):
+        with pytest.raises(RevisionRejected, match=r"golden swap 1 took .* s; 0\.0001 are allowed"):
             make(connect, most_s=0.0001).run()
         assert self.back(ember)
 
@@ -176,17 +182,17 @@ class TestSomethingIsWrong:
 
     def test_one_that_is_worse_under_load_gives_its_traffic_back(self, ember, connect, monkeypatch):
         seen = spied(ember)
-        told = {OLD: Seen(1000, 0.0, 0.4), NEW: Seen(1000, 0.0, 0.4)}
+        told = {OLD: RevisionMetrics(1000, 0.0, 0.4), NEW: RevisionMetrics(1000, 0.0, 0.4)}
         monkeypatch.setattr(rolling.judge, "look", lambda _, name, *__: told[name])
-        time = Time(lambda: None, lambda: told.update({NEW: Seen(500, 0.2, 0.4)}))
-        with pytest.raises(Worse, match=r"20\.0% of its swaps fail; 0\.5% are allowed"):
+        time = Time(lambda: None, lambda: told.update({NEW: RevisionMetrics(500, 0.2, 0.4)}))
+        with pytest.raises(RevisionRejected, match=r"20\.0% of its swaps fail; 0\.5% are allowed"):
             make(connect, time, steps=(5, 50, 100), prometheus=object()).run()
         assert self.back(ember)
         assert seen[-2:] == [{OLD: 50, NEW: 50}, {OLD: 100}]
 
     def test_one_that_breaks_meanwhile_gives_its_traffic_back(self, ember, connect):
         fails = lambda: ember.knative.become_ready("ember", NEW, failed="lost its GPU")  # noqa: E731
-        with pytest.raises(Worse, match=r"is not ready any more: .*lost its GPU"):
+        with pytest.raises(RevisionRejected, match=r"is not ready any more: .*lost its GPU"):
             make(connect, Time(fails)).run()
         assert self.back(ember)
 

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from keepalive.cli import commands
 from keepalive.failure import Failure
-from keepalive.rollout.rollout import Worse
+from keepalive.rollout.config import RevisionRejected
 from keepalive.rollout.traffic import MARK
 from tests.keepalive.rollout.rolling import (
     NEW,
@@ -44,7 +44,7 @@ def fail(kube, name):
 def undone(kube, connect):
     """A rollout of ember:2 was undone, as it did not start."""
     kube.knative.starting = True
-    with pytest.raises(Worse, match=f"{NEW} does not become ready"):
+    with pytest.raises(RevisionRejected, match=f"{NEW} does not become ready"):
         make(connect, Time(fail(kube, NEW))).run()
     kube.knative.starting = False
 
@@ -94,7 +94,7 @@ class TestWhichRevision:
     def test_and_again(self, ember, connect):
         undone(ember, connect)
         ember.knative.starting = True
-        with pytest.raises(Worse, match=f"{THIRD} does not become ready"):
+        with pytest.raises(RevisionRejected, match=f"{THIRD} does not become ready"):
             make(connect, Time(fail(ember, THIRD))).run()
         ember.knative.starting = False
         assert make(connect).run() == FOURTH
@@ -215,7 +215,7 @@ class TestReplicas:
         ember.before = look
         fails = lambda: ember.knative.become_ready("ember", NEW, failed="lost its GPU")  # noqa: E731
         time = Time(*[ember.knative.pass_a_window] * 3, fails)
-        with pytest.raises(Worse):
+        with pytest.raises(RevisionRejected):
             make(connect, time, steps=(5, 50, 90, 100)).run()
         assert set(met) == {4}
         assert annotations(ember, OLD)["min-scale"] == "1"
@@ -223,7 +223,9 @@ class TestReplicas:
     def test_without_room_the_old_revision_keeps_everything(self, ember, connect):
         floor(ember, OLD, 4)
         ember.knative.starting = True
-        with pytest.raises(Worse, match=r"It starts with 4 replicas.*no room.*--replicas"):
+        with pytest.raises(
+            RevisionRejected, match=r"It starts with 4 replicas.*no room.*--replicas"
+        ):
             make(connect, wait_s=10).run()
         assert split(ember) == {OLD: 100}
 
@@ -234,7 +236,7 @@ class TestReplicas:
             ember.knative.pass_a_window()
             ember.knative.starting = True
 
-        with pytest.raises(Worse, match=f"{NEW} has 1 of the 4 replicas that 100 %"):
+        with pytest.raises(RevisionRejected, match=f"{NEW} has 1 of the 4 replicas that 100 %"):
             make(connect, Time(lost), steps=(5, 100), wait_s=10).run()
         assert split(ember) == {OLD: 100}
 
@@ -352,10 +354,10 @@ class TestKilledAnywhere:
             whole = False
             try:
                 make(dying, **bad).run()
-            except Worse:
+            except RevisionRejected:
                 whole = True
             except Killed:
-                with pytest.raises(Worse):
+                with pytest.raises(RevisionRejected):
                     make(cluster, **bad).run()
             kube.knative.settle()
             assert split(kube) == {OLD: 100}
@@ -376,7 +378,7 @@ class TestUnpin:
 
     def test_what_was_undone_is_pinned_and_says_so(self, ember, connect):
         said = []
-        with pytest.raises(Worse):
+        with pytest.raises(RevisionRejected):
             make(connect, None, said, most_s=0.000001).run()
         assert "pinned by name" in said[-1]
         assert "--unpin" in said[-1]

@@ -18,12 +18,18 @@ from hypothesis import strategies as st
 from keepalive.cli import commands
 from keepalive.planning.kpa.autoscaler import Autoscaler
 from keepalive.planning.kpa.command import kpa
-from keepalive.planning.kpa.decider import Memory, Observed, decide, first_memory, first_spare
+from keepalive.planning.kpa.decider import (
+    DeciderState,
+    KpaObservation,
+    decide,
+    initial_excess_burst_capacity,
+    initial_state,
+)
 from keepalive.planning.kpa.replay import replay
-from keepalive.planning.kpa.scaler import UNKNOWN, Standing, Status, reconcile
-from keepalive.planning.kpa.settings import Goal, Invalid, read
-from keepalive.planning.kpa.windows import ExponentialWindow, Window
-from keepalive.planning.traces.steps import Unreadable
+from keepalive.planning.kpa.scaler import UNKNOWN, Activation, RevisionStatus, reconcile
+from keepalive.planning.kpa.settings import InvalidSetting, ScalingTarget, read
+from keepalive.planning.kpa.windows import TimedBuckets, WeightedBuckets
+from keepalive.planning.traces.steps import UnreadableTrace
 from keepalive.times import duration
 
 RECORDED = Path(__file__).parent / "recorded"
@@ -49,12 +55,12 @@ def rows(steps, chosen, *, cold=6, until=200):
     return {row.t: row for row in replay(steps, chosen, cold, until)}
 
 
-def decided(chosen, *, stable=0.0, panic=None, ready=1, now=0, memory=Memory()):  # noqa: B008
+def decided(chosen, *, stable=0.0, panic=None, ready=1, now=0, memory=DeciderState()):  # noqa: B008
     panic = stable if panic is None else panic
-    return decide(chosen, Observed(now, stable, panic, ready), memory)
+    return decide(chosen, KpaObservation(now, stable, panic, ready), memory)
 
 
-def reconciled(chosen, status=Status(), now=0, **given):  # noqa: B008
+def reconciled(chosen, status=RevisionStatus(), now=0, **given):  # noqa: B008
     about = {"desired": 0, "spare": -1, "ready": 1, "replicas": 1, **given}
     return reconcile(chosen, status, now, **about)
 
@@ -80,31 +86,31 @@ def test_every_tick_is_as_the_real_autoscaler_decided(name):
 
 def test_the_target_is_70_percent_of_the_container_concurrency():
     """10 requests at once × 0.7 = 7 are aimed for."""
-    assert settings(10).goal == Goal(10, 7)
+    assert settings(10).goal == ScalingTarget(10, 7)
 
 
 def test_without_a_limit_a_hundred_requests_count_as_full():
     """Concurrency 0 means no limit; then the default target 100 × 0.7 = 70."""
-    assert settings(0).goal == Goal(100, 70)
+    assert settings(0).goal == ScalingTarget(100, 70)
 
 
 def test_a_target_above_the_container_concurrency_is_cut():
     """A replica cannot work on 50 when 10 are let in; below it the target counts."""
-    assert settings(10, target="50").goal == Goal(10, 7)
-    assert settings(10, target="5").goal == Goal(5, 3.5)
+    assert settings(10, target="50").goal == ScalingTarget(10, 7)
+    assert settings(10, target="5").goal == ScalingTarget(5, 3.5)
 
 
 def test_requests_per_second_are_not_cut_by_the_container_concurrency():
     """150 × 0.8 = 120 per second; ten at once says nothing about how many in a second."""
     chosen = settings(10, metric="rps", target="150", target_utilization_percentage="80")
-    assert chosen.goal == Goal(150, 120)
+    assert chosen.goal == ScalingTarget(150, 120)
 
 
 def test_requests_per_second_have_a_target_of_their_own():
     """200 by default, × 0.7; the percentage of the concurrency's target is not theirs."""
     chosen = settings(0, metric="rps", container_concurrency_target_percentage="50")
-    assert chosen.goal == Goal(200, 140)
-    assert settings(0, container_concurrency_target_percentage="50").goal == Goal(100, 50)
+    assert chosen.goal == ScalingTarget(200, 140)
+    assert settings(0, container_concurrency_target_percentage="50").goal == ScalingTarget(100, 50)
 
 
 # --- worked examples: the decision --------------------------------------------------------------
@@ -205,33 +211,33 @@ def test_the_panic_threshold_can_be_set():
 
 def test_a_panic_never_asks_for_fewer():
     """It wanted 8; now 2 are enough, and 8 stay."""
-    decision = decided(settings(10), stable=14, ready=8, now=30, memory=Memory(10, most=8))
+    decision = decided(settings(10), stable=14, ready=8, now=30, memory=DeciderState(10, most=8))
     assert decision.desired == 8
 
 
 def test_a_panic_takes_the_larger_of_both_windows():
     """Stable asks for ceil(63 ÷ 7) = 9, panic for 2, before 8: 9."""
     decision = decided(
-        settings(10), stable=63, panic=14, ready=8, now=30, memory=Memory(10, most=8)
+        settings(10), stable=63, panic=14, ready=8, now=30, memory=DeciderState(10, most=8)
     )
     assert decision.desired == 9
 
 
 def test_a_panic_ends_only_after_more_than_one_stable_window():
     """Last over the threshold at 20: at 80 exactly 60 s have passed, which is not more."""
-    memory = Memory(20, most=8)
+    memory = DeciderState(20, most=8)
     at_80 = decided(settings(10), stable=14, ready=8, now=80, memory=memory)
     assert (at_80.desired, at_80.memory.panicked) == (8, 20)
     at_82 = decided(settings(10), stable=14, ready=8, now=82, memory=memory)
-    assert (at_82.desired, at_82.memory) == (4, Memory())
+    assert (at_82.desired, at_82.memory) == (4, DeciderState())
 
 
 def test_each_crossing_prolongs_the_panic():
     """Over the threshold again at 50 (112 ÷ 7 = 16 of 8): it counts from 50."""
     decision = decided(
-        settings(10), stable=14, panic=112, ready=8, now=50, memory=Memory(20, most=8)
+        settings(10), stable=14, panic=112, ready=8, now=50, memory=DeciderState(20, most=8)
     )
-    assert decision.memory == Memory(50, most=16)
+    assert decision.memory == DeciderState(50, most=16)
 
 
 def test_a_long_cold_start_keeps_it_panicking():
@@ -245,9 +251,11 @@ def test_a_long_cold_start_keeps_it_panicking():
 def test_an_autoscaler_that_takes_over_running_replicas_panics():
     """It has no history, and must not scale down for want of it: 5 stay for a stable window. One
     replica is as after a cold start."""
-    assert first_memory(100, 5) == Memory(100, most=5)
-    assert first_memory(100, 1) == Memory()
-    assert decided(settings(10), stable=0, ready=5, now=110, memory=Memory(100, 5)).desired == 5
+    assert initial_state(100, 5) == DeciderState(100, most=5)
+    assert initial_state(100, 1) == DeciderState()
+    assert (
+        decided(settings(10), stable=0, ready=5, now=110, memory=DeciderState(100, 5)).desired == 5
+    )
     assert Autoscaler(settings(10), ready=5).panicking
 
 
@@ -258,11 +266,11 @@ def test_fewer_replicas_wait_for_the_delay():
     """30 s are 15 ticks. 5 are wanted at 0, then 1: tick 14 (28 s) still remembers the 5, tick 15
     does not."""
     chosen = settings(10, scale_down_delay="30s")
-    memory = Memory()
+    memory = DeciderState()
     wanted = {}
     for now in range(0, 40, 2):
         decision = decided(chosen, stable=35 if now == 0 else 7, ready=2, now=now, memory=memory)
-        wanted[now], memory = decision.desired, Memory(recent=decision.memory.recent)
+        wanted[now], memory = decision.desired, DeciderState(recent=decision.memory.recent)
     assert [wanted[t] for t in (0, 2, 28, 30)] == [5, 5, 5, 1]
 
 
@@ -276,11 +284,11 @@ def test_more_replicas_do_not_wait():
 def test_the_delay_steps_down_as_decisions_leave():
     """4, 3, 2, 1 wanted in turn; each is let go one tick after the other, 10 s later."""
     chosen = settings(10, scale_down_delay="10s")
-    memory, got = Memory(), []
+    memory, got = DeciderState(), []
     for now, load in zip(range(0, 18, 2), [28, 21, 14, 7, 7, 7, 7, 7, 7], strict=True):
         decision = decided(chosen, stable=load, ready=2, now=now, memory=memory)
         got.append(decision.desired)
-        memory = Memory(recent=decision.memory.recent)
+        memory = DeciderState(recent=decision.memory.recent)
     assert got == [4, 4, 4, 4, 4, 3, 2, 1, 1]
 
 
@@ -301,13 +309,13 @@ def test_spare_capacity_rounds_down_below_zero_too():
 def test_the_activator_can_be_kept_out_or_in(burst, spare):
     """0 takes it out of the path whenever there are replicas, −1 keeps it in for good."""
     chosen = settings(10, target_burst_capacity=burst)
-    assert first_spare(chosen) == spare
+    assert initial_excess_burst_capacity(chosen) == spare
     assert decided(chosen, stable=500, ready=1).spare == spare
 
 
 def test_before_the_first_report_the_initial_replicas_are_counted():
     """3 initial × 10 − 211 = −181."""
-    assert first_spare(settings(10, initial_scale="3")) == -181
+    assert initial_excess_burst_capacity(settings(10, initial_scale="3")) == -181
 
 
 def test_the_activator_leaves_and_comes_back_with_the_load():
@@ -321,8 +329,8 @@ def test_the_activator_leaves_and_comes_back_with_the_load():
 
 # --- worked examples: minimum, maximum and scaling to zero --------------------------------------
 
-ACTIVE = Status(Standing.ACTIVE, since=0, initialised=True)
-INACTIVE = Status(Standing.INACTIVE, since=100, initialised=True, proxied=0)
+ACTIVE = RevisionStatus(Activation.ACTIVE, since=0, initialised=True)
+INACTIVE = RevisionStatus(Activation.INACTIVE, since=100, initialised=True, proxied=0)
 
 
 def test_minimum_and_maximum_bound_what_is_decided():
@@ -357,8 +365,8 @@ def test_a_floor_replaces_the_minimum():
 def test_too_few_for_the_minimum_is_activating():
     """Two of three are ready: it takes traffic, and is not yet what was asked for."""
     chosen = settings(10, min_scale="3")
-    assert reconciled(chosen, ACTIVE, ready=2).status.standing is Standing.ACTIVATING
-    assert reconciled(chosen, ACTIVE, ready=3).status.standing is Standing.ACTIVE
+    assert reconciled(chosen, ACTIVE, ready=2).status.standing is Activation.ACTIVATING
+    assert reconciled(chosen, ACTIVE, ready=3).status.standing is Activation.ACTIVE
 
 
 def test_an_active_revision_keeps_one_replica_for_a_stable_window():
@@ -367,7 +375,7 @@ def test_an_active_revision_keeps_one_replica_for_a_stable_window():
     assert (reconciled(chosen, ACTIVE, 59).want, reconciled(chosen, ACTIVE, 59).replicas) == (1, 1)
     at_60 = reconciled(chosen, ACTIVE, 60)
     assert (at_60.want, at_60.replicas) == (0, 1)
-    assert at_60.status.standing is Standing.INACTIVE
+    assert at_60.status.standing is Activation.INACTIVE
 
 
 def test_the_last_replica_goes_at_once_when_the_activator_was_in_the_path():
@@ -377,7 +385,7 @@ def test_the_last_replica_goes_at_once_when_the_activator_was_in_the_path():
 
 def test_the_last_replica_waits_until_the_activator_has_been_in_the_path():
     """The activator came in when it became inactive, at 100 s: 30 s of grace end at 130 s."""
-    status = Status(Standing.INACTIVE, since=100, initialised=True, proxied=100)
+    status = RevisionStatus(Activation.INACTIVE, since=100, initialised=True, proxied=100)
     replicas = [reconciled(settings(10), status, now).replicas for now in (101, 129, 130)]
     assert replicas == [1, 1, 0]
 
@@ -432,7 +440,7 @@ def test_load_that_meets_no_replica_does_not_wait_for_the_tick():
 
 def test_a_young_window_is_divided_by_its_age():
     """Reports 1 and 2 in two seconds: 1.5, and not 3 ÷ 60."""
-    window = Window(60)
+    window = TimedBuckets(60)
     window.record(10, 1)
     window.record(11, 2)
     assert window.average(11) == 1.5
@@ -440,7 +448,7 @@ def test_a_young_window_is_divided_by_its_age():
 
 def test_a_full_window_forgets_the_oldest_second():
     """Seconds 0 to 6 hold 0 to 6; the last six make 21 ÷ 6."""
-    window = Window(6)
+    window = TimedBuckets(6)
     for second in range(7):
         window.record(second, second)
     assert window.average(6) == 3.5
@@ -448,7 +456,7 @@ def test_a_full_window_forgets_the_oldest_second():
 
 def test_seconds_without_a_report_count_as_nothing():
     """4 at 0 s and 2 at 3 s: (4 + 0 + 0 + 2) ÷ 4."""
-    window = Window(6)
+    window = TimedBuckets(6)
     window.record(0, 4)
     window.record(3, 2)
     assert window.average(3) == 1.5
@@ -456,7 +464,7 @@ def test_seconds_without_a_report_count_as_nothing():
 
 def test_missing_the_newest_seconds_shortens_the_window():
     """Six reports of 6 until 5 s; at 7 s two are out, and the four left are divided by four."""
-    window = Window(6)
+    window = TimedBuckets(6)
     for second in range(6):
         window.record(second, 6)
     assert window.average(7) == 6
@@ -464,7 +472,7 @@ def test_missing_the_newest_seconds_shortens_the_window():
 
 def test_a_report_after_a_silent_window_starts_afresh():
     """9 until 5 s, then 3 at 11 s: nothing of before is left, and its age is one second."""
-    window = Window(6)
+    window = TimedBuckets(6)
     for second in range(6):
         window.record(second, 9)
     assert (window.average(11), window.empty(11), window.empty(12)) == (0, False, True)
@@ -473,7 +481,7 @@ def test_a_report_after_a_silent_window_starts_afresh():
 
 
 def test_two_reports_in_one_second_add_up():
-    window = Window(6)
+    window = TimedBuckets(6)
     window.record(0, 1)
     window.record(0, 2)
     assert window.average(0) == 3
@@ -481,7 +489,7 @@ def test_two_reports_in_one_second_add_up():
 
 def test_averages_round_down_to_millionths():
     """1 ÷ 3, and a third less than 4.2 that must not become more than 4.2."""
-    window = Window(6)
+    window = TimedBuckets(6)
     for second, value in enumerate((1, 0, 0)):
         window.record(second, value)
     assert window.average(2) == 0.333333
@@ -490,7 +498,7 @@ def test_averages_round_down_to_millionths():
 def test_newer_seconds_weigh_more_in_an_exponential_window():
     """A minute: 1 − 0.0001^(1 ÷ 60) = 0.14 is below a fifth, so the newest weighs 0.2, the one
     before 0.2 × 0.8: 10 × 0.2 + 5 × 0.16 = 2.8."""
-    window = ExponentialWindow(60)
+    window = WeightedBuckets(60)
     window.record(0, 5)
     window.record(1, 10)
     assert window.average(1) == pytest.approx(2.8)
@@ -499,7 +507,7 @@ def test_newer_seconds_weigh_more_in_an_exponential_window():
 
 def test_a_short_exponential_window_is_almost_its_newest_second():
     """Six seconds: 1 − 0.0001^(1 ÷ 6) = 0.784557."""
-    window = ExponentialWindow(6)
+    window = WeightedBuckets(6)
     window.record(0, 1)
     assert window.average(0) == 0.784556
     assert window.average(6) == 0
@@ -518,7 +526,7 @@ def test_exponential_averaging_follows_a_step_sooner():
 
 @given(st.lists(st.floats(0, 1e6), min_size=1, max_size=80), st.integers(1, 20))
 def test_a_window_without_gaps_is_the_mean_of_its_newest_seconds(values, length):
-    window = Window(length)
+    window = TimedBuckets(length)
     for second, value in enumerate(values):
         window.record(second, value)
     newest = values[-length:]
@@ -598,13 +606,13 @@ def test_bad_settings_say_what_is_allowed(pair, says):
 
 
 def test_a_minimum_above_the_maximum_is_refused():
-    with pytest.raises(Invalid, match="min-scale=3 is above max-scale=2"):
+    with pytest.raises(InvalidSetting, match="min-scale=3 is above max-scale=2"):
         settings(min_scale="3", max_scale="2")
 
 
 @pytest.mark.parametrize("concurrency", [-1, 1001])
 def test_an_impossible_container_concurrency_is_refused(concurrency):
-    with pytest.raises(Invalid, match="is not from 0 to 1000"):
+    with pytest.raises(InvalidSetting, match="is not from 0 to 1000"):
         settings(concurrency)
 
 
@@ -628,7 +636,7 @@ def test_a_bad_trace_says_where(tmp_path, text, says):
     trace = tmp_path / "trace.csv"
     trace.write_text(text)
     refused = CliRunner().invoke(kpa, [str(trace)]).exception
-    assert isinstance(refused, Unreadable)
+    assert isinstance(refused, UnreadableTrace)
     assert says in str(refused)
     assert refused.exit_code == 65
 
@@ -671,7 +679,7 @@ def test_the_model_needs_no_numpy():
 def test_rounding_never_loses_a_replica():
     """An average just below a multiple of the target must not ask for one replica too many."""
     chosen = settings(6)
-    window = Window(60)
+    window = TimedBuckets(60)
     for second in range(120):
         window.record(second, 4.2)
     assert math.ceil(window.average(119) / chosen.goal.target) == 1

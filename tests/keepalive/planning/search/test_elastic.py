@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 
-from keepalive.planning.kpa.settings import Settings
+from keepalive.planning.kpa.settings import AutoscalerSettings
 from keepalive.planning.search.trial import Trial
 from keepalive.planning.simulation import scaling
 from tests.bench.elastic import cases
@@ -31,8 +31,8 @@ def test_a_flash_crowd_keeps_its_objective_for_a_fifth_of_static_peak(flash):
 
 @pytest.mark.parametrize("floor", [0, 1])
 def test_knative_as_it_comes_fails_in_the_same_crowd(flash, floor):
-    settings = Settings(container_concurrency=32, min_scale=floor, max_scale=20)
-    rule = partial(scaling.Knative, settings, 16, 2)
+    settings = AutoscalerSettings(container_concurrency=32, min_scale=floor, max_scale=20)
+    rule = partial(scaling.KnativeScaling, settings, 16, 2)
     naive = Trial("naive", flash.run(cases.FLASH.service, rule), flash.objective)
     assert naive.worst_p99_s > 10 * flash.objective.p99_s
     assert naive.outcome.lost > 0

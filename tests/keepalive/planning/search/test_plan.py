@@ -14,17 +14,17 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from keepalive.planning.kpa.settings import Metric, read
+from keepalive.planning.kpa.settings import ScalingMetric, read
 from keepalive.planning.pictures.search import frontier
 from keepalive.planning.search import files, profile
-from keepalive.planning.search.choice import Choice, Cover, inside
+from keepalive.planning.search.choice import Cover, PlanChoice, inside
 from keepalive.planning.search.command import plan
 from keepalive.planning.search.descent import Bounds, neighbour, search, start
 from keepalive.planning.search.explain import explain
 from keepalive.planning.search.naive import naive
 from keepalive.planning.search.trial import Objective, Trials
-from keepalive.planning.simulation.options import Given
-from keepalive.planning.simulation.service import Service, line
+from keepalive.planning.simulation.options import SimulationInput
+from keepalive.planning.simulation.service import BatchTimes, line
 from keepalive.planning.traces import shapes
 from keepalive.prescaler.schedule_file import parse
 from tests.knative.manifests import KNATIVE, render
@@ -33,8 +33,8 @@ UTC = ZoneInfo("UTC")
 MONDAY = datetime(2026, 3, 2, tzinfo=UTC)
 HOUR = 3600
 GPU = line(0.04, 0.018, 16)  # 48.8 requests/s in full batches of 328 ms
-CHOICE = Choice(
-    batch=16, metric=Metric.RPS, use=0.5, cover=Cover.RAMPS, floor=2, most=20, window_s=60,
+CHOICE = PlanChoice(
+    batch=16, metric=ScalingMetric.RPS, use=0.5, cover=Cover.RAMPS, floor=2, most=20, window_s=60,
     delay_s=0, activation=0, lead_s=120,
 )  # fmt: skip
 
@@ -45,7 +45,7 @@ def planned(choice, rates, *, cold=30.0, begin=MONDAY, service=GPU):
 
 def known(rates, *, service=GPU, cold=(20.0,), **others):
     about = {"nodes": None, "deadline_s": 45.0, "failures_per_hour": 0.0, "price": 2.0, "seed": 0}
-    return Given(rates, service, cold, **{**about, **others})
+    return SimulationInput(rates, service, cold, **{**about, **others})
 
 
 def trials(rates, *, p99=0.8, lost=0.0, **others):
@@ -76,11 +76,11 @@ def test_the_target_for_concurrency_is_what_is_inside_at_that_rate():
     """At 24.4 a second a batch of two takes 0.076 s, in which 1.85 come: in balance. One and a half
     batches are inside."""
     assert inside(GPU, 24.39) == pytest.approx(1.5 * 1.854, rel=0.01)
-    assert replace(CHOICE, metric=Metric.CONCURRENCY).target(GPU) == 2.8
+    assert replace(CHOICE, metric=ScalingMetric.CONCURRENCY).target(GPU) == 2.8
 
 
 def test_beyond_what_a_replica_can_do_full_batches_are_inside():
-    assert inside(Service((1.0,)), 5.0) == 1.5
+    assert inside(BatchTimes((1.0,)), 5.0) == 1.5
 
 
 # --- floors -------------------------------------------------------------------------------------

@@ -19,34 +19,34 @@ from keepalive.planning.kpa.settings import read as settings_of
 from keepalive.planning.pictures.simulation import draw, seconds
 from keepalive.planning.simulation import service as services
 from keepalive.planning.simulation.command import simulate as command
-from keepalive.planning.simulation.fleet import Gpus, Nodes
+from keepalive.planning.simulation.fleet import GpuPool, Nodes
 from keepalive.planning.simulation.floors import floors
-from keepalive.planning.simulation.options import need
-from keepalive.planning.simulation.run import Memo, Scenario, simulate
-from keepalive.planning.simulation.scaling import Hpa, Knative, Static
-from keepalive.planning.simulation.service import Service, line
+from keepalive.planning.simulation.options import require
+from keepalive.planning.simulation.run import Scenario, SecondsCache, simulate
+from keepalive.planning.simulation.scaling import HpaScaling, KnativeScaling, StaticScaling
+from keepalive.planning.simulation.service import BatchTimes, line
 from keepalive.planning.simulation.serving import BINS, bins, percentiles
 from keepalive.planning.traces import shapes
 from keepalive.planning.traces.load import load
-from keepalive.planning.traces.steps import Unreadable
-from keepalive.prescaler.schedule import Schedule, Window
+from keepalive.planning.traces.steps import UnreadableTrace
+from keepalive.prescaler.schedule import FloorWindow, Schedule
 
 if TYPE_CHECKING:
-    from keepalive.planning.simulation.outcome import Outcome
+    from keepalive.planning.simulation.outcome import SimulationOutcome
 
 HOUR = 3600
 GPU = line(0.012, 0.006, 16)
 
 
-def run(rates, service=GPU, *, rule=None, replicas=1, memo=None, **others) -> Outcome:
+def run(rates, service=GPU, *, rule=None, replicas=1, memo=None, **others) -> SimulationOutcome:
     rates = shapes.steady(rates, HOUR) if isinstance(rates, int | float) else rates
-    rule = rule or partial(Static, replicas, 10**6)
+    rule = rule or partial(StaticScaling, replicas, 10**6)
     return simulate(Scenario(rates, service, (20.0,), rule, **others), memo)
 
 
 def knative(*, ready=1, batch=16, **pairs):
     named = ((name.replace("_", "-"), value) for name, value in pairs.items())
-    return partial(Knative, settings_of(named, 2 * batch), batch, ready)
+    return partial(KnativeScaling, settings_of(named, 2 * batch), batch, ready)
 
 
 def mean_latency(outcome):
@@ -63,18 +63,18 @@ def mean_latency(outcome):
 def test_one_replica_without_batches_waits_as_theory_says(load):
     """M/D/1: a request stays s + ρ s ÷ (2 (1 − ρ)) on average."""
     s = 0.1
-    outcome = run(shapes.steady(load / s, 4 * HOUR), Service((s,), 0.0), exact=True)
+    outcome = run(shapes.steady(load / s, 4 * HOUR), BatchTimes((s,), 0.0), exact=True)
     assert mean_latency(outcome) == pytest.approx(s + load * s / (2 * (1 - load)), rel=0.04)
 
 
 def test_a_lone_request_costs_a_batch_of_one():
-    outcome = run(0.5, Service((0.05, 0.06), 0.0))
+    outcome = run(0.5, BatchTimes((0.05, 0.06), 0.0))
     assert outcome.latency(0.5) == pytest.approx(0.05, rel=0.01)
 
 
 def test_a_full_replica_does_what_its_best_batch_allows():
     """16 in 0.108 s are 148 a second, whatever comes."""
-    outcome = run(300, Service(GPU.times, 0.0), deadline_s=10.0)
+    outcome = run(300, BatchTimes(GPU.times, 0.0), deadline_s=10.0)
     assert outcome.counts[-1].sum() / 60 == pytest.approx(148.1, rel=0.01)
 
 
@@ -86,7 +86,7 @@ def test_larger_batches_carry_more():
 
 
 def test_every_request_is_answered_or_lost_or_still_there():
-    outcome = run(200, rule=partial(Static, 1, 500), deadline_s=3.0)
+    outcome = run(200, rule=partial(StaticScaling, 1, 500), deadline_s=3.0)
     inside = 500 + 2 * 16
     done = int(outcome.counts.sum()) + outcome.lost
     assert outcome.requests - inside <= done <= outcome.requests
@@ -94,20 +94,20 @@ def test_every_request_is_answered_or_lost_or_still_there():
 
 def test_requests_beyond_the_queue_are_refused_and_the_rest_wait_no_longer_than_the_queue():
     """148 a second through a queue of 74 is half a second and the batch itself."""
-    outcome = run(300, Service(GPU.times, 0.0), rule=partial(Static, 1, 74))
+    outcome = run(300, BatchTimes(GPU.times, 0.0), rule=partial(StaticScaling, 1, 74))
     assert outcome.lost == pytest.approx(outcome.requests * (1 - 148.1 / 300), rel=0.02)
     assert outcome.latency(0.99) < 0.5 + 2 * 0.108 + 0.02
 
 
 def test_a_request_past_its_deadline_is_dropped():
-    outcome = run(300, Service(GPU.times, 0.0), deadline_s=2.0)
+    outcome = run(300, BatchTimes(GPU.times, 0.0), deadline_s=2.0)
     assert outcome.lost > 0.45 * outcome.requests
     assert outcome.latency(1.0) < 2.0 + 0.108 * 1.02 + 0.02
 
 
 def test_idle_replicas_share_the_work():
     """Each alone with half the load (M/D/1) would stay 0.15 s on average; one queue is better."""
-    assert mean_latency(run(10, Service((0.1,), 0.0), replicas=2, exact=True)) < 0.135
+    assert mean_latency(run(10, BatchTimes((0.1,), 0.0), replicas=2, exact=True)) < 0.135
 
 
 def test_percentiles_come_from_bins_one_per_cent_wide():
@@ -146,7 +146,7 @@ def test_a_changing_load_is_the_same_with_and_without_shortcuts():
 
 
 def test_one_memo_serves_several_runs():
-    memo = Memo()
+    memo = SecondsCache()
     first = run(90, replicas=2, memo=memo)
     known = sum(len(samples) for samples in memo.samples.values())
     second = run(90, replicas=2, memo=memo)
@@ -219,14 +219,16 @@ def test_a_falling_replica_holds_its_gpu_until_it_is_drained():
 def test_an_hpa_follows_how_busy_the_replicas_are():
     """At 10 a second of 0.1 s without batches they are busy with 1 replica's work: of 0.7 each
     that is two."""
-    spec = hpa.Spec(0.7, 10)
-    outcome = run(10, Service((0.1,), 0.0), rule=partial(Hpa, spec, 1000, 1))
+    spec = hpa.HpaSpec(0.7, 10)
+    outcome = run(10, BatchTimes((0.1,), 0.0), rule=partial(HpaScaling, spec, 1000, 1))
     assert outcome.series.wanted[-1] == 2
 
 
 def test_an_hpa_without_figures_yet_changes_nothing():
-    spec = hpa.Spec(0.7, 10)
-    outcome = run(np.full(60, 20.0), Service((0.1,), 0.0), rule=partial(Hpa, spec, 1000, 3))
+    spec = hpa.HpaSpec(0.7, 10)
+    outcome = run(
+        np.full(60, 20.0), BatchTimes((0.1,), 0.0), rule=partial(HpaScaling, spec, 1000, 3)
+    )
     assert set(outcome.series.wanted[:29].tolist()) == {3}
 
 
@@ -266,7 +268,7 @@ def test_no_more_replicas_run_than_there_are_gpus():
 
 
 def test_an_idle_gpu_is_kept_for_a_while():
-    gpus = Gpus(Nodes(0, 2, 60.0, keep_s=100.0))
+    gpus = GpuPool(Nodes(0, 2, 60.0, keep_s=100.0))
     assert gpus.take(0.0) == 60.0
     gpus.give(200.0)
     assert (gpus.paid(250.0), gpus.paid(300.0)) == (1, 0)
@@ -274,7 +276,7 @@ def test_an_idle_gpu_is_kept_for_a_while():
 
 
 def test_a_kept_gpu_is_there_at_once():
-    gpus = Gpus(Nodes(0, 2, 60.0, keep_s=100.0))
+    gpus = GpuPool(Nodes(0, 2, 60.0, keep_s=100.0))
     gpus.take(0.0)
     gpus.give(200.0)
     assert gpus.take(250.0) == 250.0
@@ -289,7 +291,7 @@ def test_floors_rise_before_their_window_and_fall_slowly_after_it():
         timedelta(minutes=12),
         1,
         20,
-        windows=(Window("0 8 * * *", timedelta(hours=1), 8),),
+        windows=(FloorWindow("0 8 * * *", timedelta(hours=1), 8),),
     )
     begin = datetime(2026, 3, 2, tzinfo=ZoneInfo("UTC"))
     found = floors(schedule, begin, 11 * HOUR)
@@ -317,14 +319,14 @@ def test_measured_batches_are_read_and_filled_in(tmp_path):
 def test_what_are_no_measured_batches_is_refused(tmp_path, text):
     path = tmp_path / "batches.json"
     path.write_text(text)
-    with pytest.raises(Unreadable, match=r"batches.json is (no JSON|not like)"):
+    with pytest.raises(UnreadableTrace, match=r"batches.json is (no JSON|not like)"):
         services.read(path)
 
 
 def test_a_batch_that_was_not_measured_is_refused(tmp_path):
     path = tmp_path / "batches.json"
     path.write_text('{"batch_seconds": {"8": 0.02}}')
-    with pytest.raises(Unreadable, match="has batches up to 8, not 16"):
+    with pytest.raises(UnreadableTrace, match="has batches up to 8, not 16"):
         services.read(path, 16)
 
 
@@ -338,7 +340,7 @@ def test_cold_starts_are_those_of_ember_coldstart(tmp_path):
 def test_what_are_no_cold_starts_is_refused(tmp_path, text):
     path = tmp_path / "cold.json"
     path.write_text(text)
-    with pytest.raises(Unreadable, match="is not what `ember coldstart --json` writes"):
+    with pytest.raises(UnreadableTrace, match="is not what `ember coldstart --json` writes"):
         services.cold_starts(path)
 
 
@@ -455,7 +457,7 @@ def test_what_is_missing_is_named_before_anything_takes_long():
     with pytest.raises(
         Failure, match=r"needs no_such_module: pip install 'ember-function\[plan\]'"
     ):
-        need("numpy", "no_such_module")
+        require("numpy", "no_such_module")
 
 
 def test_times_are_told_as_people_do():
