@@ -85,7 +85,7 @@ class Share:
             return None
         share = math.ceil(main * (self.percent or 0) / 100)
         wanted = share if self.floor is None else self.floor
-        return wanted if self.target.most is None else min(wanted, self.target.most)
+        return wanted if self.target.max_floor is None else min(wanted, self.target.max_floor)
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,7 +230,7 @@ def _target(service: dict[str, Any], revision: dict[str, Any]) -> Target:
         version=revision["metadata"]["resourceVersion"],
         uid=revision["metadata"]["uid"],
         floor=scale(annotations, "min-scale"),
-        most=most or None,
+        max_floor=most or None,
         per_replica=_per_replica(revision["spec"], annotations),
         gpus=_gpus(revision["spec"]),
         activation=_activation(service, annotations),

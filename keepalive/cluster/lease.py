@@ -48,7 +48,7 @@ class Lease:
         """Take it.
 
         Raises:
-            Taken: somebody else has it.
+            LeaseTaken: somebody else has it.
             Failure: it is not allowed, or nothing answers.
         """
         lease = cls(cluster, name, holder, duration)
@@ -62,7 +62,7 @@ class Lease:
         """Keep what is to be remembered, and the Lease, or let it go.
 
         Raises:
-            Taken: somebody else has it meanwhile, as it was not renewed in time.
+            LeaseTaken: somebody else has it meanwhile, as it was not renewed in time.
             Failure: it is not allowed, or nothing answers.
         """
         spec = {**self._object["spec"], "renewTime": now.astimezone(UTC).strftime(_FORM)}

@@ -31,8 +31,8 @@ class Target:
         version: its `resourceVersion` when it was read.
         uid: its own.
         floor: as it is.
-        least: the lowest floor that it may have.
-        most: the highest; None for any.
+        min_floor: the lowest floor that it may have.
+        max_floor: the highest; None for any.
         per_replica: how many requests its autoscaler means a replica to have at once; None when it
             does not reckon in requests.
         gpus: of one replica; 1 for one that has none.
@@ -50,8 +50,8 @@ class Target:
     version: str
     uid: str
     floor: int
-    least: int = 0
-    most: int | None = None
+    min_floor: int = 0
+    max_floor: int | None = None
     per_replica: float | None = None
     gpus: int = 1
     activation: int | None = None

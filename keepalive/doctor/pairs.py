@@ -109,7 +109,7 @@ def components(folder: Path) -> tuple[str, ...]:
         The names of their folders, in the order in which they are applied.
 
     Raises:
-        Unreadable: a kustomization is no YAML.
+        UnreadableManifest: a kustomization is no YAML.
     """
     found: list[str] = []
     for each in _kustomization(folder):

@@ -32,7 +32,7 @@ def documents(place: str, kubectl: str = "kubectl") -> list[dict[str, Any]]:
         kubectl: renders kustomizations.
 
     Raises:
-        Unreadable: there is nothing, or it is no YAML of objects.
+        UnreadableManifest: there is nothing, or it is no YAML of objects.
     """
     path = Path(place)
     if place == "-":
@@ -54,7 +54,7 @@ def cluster(kubectl: str = "kubectl", context: str | None = None) -> list[dict[s
     """The ConfigMaps that a cluster's Knative goes by.
 
     Raises:
-        Unreadable: the cluster cannot be asked, or has no Knative.
+        UnreadableManifest: the cluster cannot be asked, or has no Knative.
     """
     where = ["--context", context] if context else []
     text = _ran(kubectl, *where, "get", "configmap", "-n", NAMESPACE, "-o", "json", *NAMES)
@@ -72,7 +72,7 @@ def live(
         context: its context.
 
     Raises:
-        Unreadable: the cluster cannot be asked.
+        UnreadableManifest: the cluster cannot be asked.
     """
     found: list[dict[str, Any]] = []
     what = "services.serving.knative.dev,revisions.serving.knative.dev"
@@ -88,7 +88,7 @@ def parsed(text: str, name: str) -> list[dict[str, Any]]:
     """The objects of a YAML text; those of a List are taken out of it.
 
     Raises:
-        Unreadable: it is no YAML, or there is something else than objects in it.
+        UnreadableManifest: it is no YAML, or there is something else than objects in it.
     """
     try:
         import yaml

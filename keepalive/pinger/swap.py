@@ -75,8 +75,8 @@ def swap(url: str, timeout_s: float, headers: Mapping[str, str] | None = None) -
 
     Raises:
         Unreachable: nothing answers, or it does not serve.
-        Busy: it has too much to do.
-        Wrong: the answer is not the swap.
+        SwapBusy: it has too much to do.
+        SwapWrong: the answer is not the swap.
     """
     asked = {
         **_MARKS,

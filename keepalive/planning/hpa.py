@@ -79,17 +79,17 @@ class HpaSpec:
 
     Attributes:
         target: of the metric, as the average of the replicas.
-        most: replicas.
-        least: replicas.
-        up: the behaviour when scaling up.
-        down: the behaviour when scaling down.
+        max_replicas: replicas.
+        min_replicas: replicas.
+        scale_up: the behaviour when scaling up.
+        scale_down: the behaviour when scaling down.
     """
 
     target: float
-    most: int
-    least: int = 1
-    up: ScalingRules = SCALE_UP
-    down: ScalingRules = SCALE_DOWN
+    max_replicas: int
+    min_replicas: int = 1
+    scale_up: ScalingRules = SCALE_UP
+    scale_down: ScalingRules = SCALE_DOWN
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,26 +130,26 @@ class HpaDecision:
 
     Attributes:
         replicas: what the workload is to be set to.
-        memory: for the next decision.
+        state: for the next decision.
     """
 
     replicas: int
-    memory: HpaState = field(default_factory=HpaState)
+    state: HpaState = field(default_factory=HpaState)
 
 
-def decide(spec: HpaSpec, observed: HpaObservation, memory: HpaState) -> HpaDecision:
+def decide(spec: HpaSpec, observed: HpaObservation, state: HpaState) -> HpaDecision:
     """Decide once; a workload that was set to 0 stays there."""
     now, current = observed.now, observed.replicas
     if current == 0:
-        return HpaDecision(0, memory)
-    if not spec.least <= current <= spec.most:
-        replicas = min(max(current, spec.least), spec.most)
-        recommended = memory.recommended
+        return HpaDecision(0, state)
+    if not spec.min_replicas <= current <= spec.max_replicas:
+        replicas = min(max(current, spec.min_replicas), spec.max_replicas)
+        recommended = state.recommended
     else:
         wanted = recommend(spec, observed)
-        replicas = _bounded(spec, _stabilised(spec, memory, now, current, wanted), memory, observed)
-        recommended = (*_since(memory.recommended, now - _longest(spec)), (now, wanted))
-    changes = _since(memory.changes, now - _longest(spec))
+        replicas = _bounded(spec, _stabilised(spec, state, now, current, wanted), state, observed)
+        recommended = (*_since(state.recommended, now - _longest(spec)), (now, wanted))
+    changes = _since(state.changes, now - _longest(spec))
     if replicas != current:
         changes = (*changes, (now, replicas - current))
     return HpaDecision(replicas, HpaState(recommended, changes))
@@ -184,34 +184,32 @@ def _ratio(spec: HpaSpec, usage: Sequence[float]) -> float:
 
 
 def _tolerated(spec: HpaSpec, ratio: float) -> bool:
-    return -spec.down.tolerance <= ratio - 1 <= spec.up.tolerance
+    return -spec.scale_down.tolerance <= ratio - 1 <= spec.scale_up.tolerance
 
 
-def _stabilised(spec: HpaSpec, memory: HpaState, now: float, current: int, wanted: int) -> int:
+def _stabilised(spec: HpaSpec, state: HpaState, now: float, current: int, wanted: int) -> int:
     """Between the lowest recent recommendation for going up and the highest for going down."""
-    up = [n for _, n in _since(memory.recommended, now - spec.up.stabilisation_s)]
-    down = [n for _, n in _since(memory.recommended, now - spec.down.stabilisation_s)]
+    up = [n for _, n in _since(state.recommended, now - spec.scale_up.stabilisation_s)]
+    down = [n for _, n in _since(state.recommended, now - spec.scale_down.stabilisation_s)]
     return min(max(current, min(wanted, *up, wanted)), max(wanted, *down, wanted))
 
 
-def _bounded(spec: HpaSpec, wanted: int, memory: HpaState, observed: HpaObservation) -> int:
+def _bounded(spec: HpaSpec, wanted: int, state: HpaState, observed: HpaObservation) -> int:
     """Within the policies of its direction, and within minimum and maximum."""
     current, now = observed.replicas, observed.now
-    rules = spec.up if wanted > current else spec.down
+    rules = spec.scale_up if wanted > current else spec.scale_down
     if rules.select is PolicySelect.DISABLED:
         return current
-    limits = [
-        _limit(policy, memory, current, now, up=wanted > current) for policy in rules.policies
-    ]
+    limits = [_limit(policy, state, current, now, up=wanted > current) for policy in rules.policies]
     widest = max if (wanted > current) == (rules.select is PolicySelect.MAX) else min
     if wanted > current:
-        return min(wanted, max(widest(limits), current), spec.most)
-    return max(wanted, min(widest(limits), current), spec.least)
+        return min(wanted, max(widest(limits), current), spec.max_replicas)
+    return max(wanted, min(widest(limits), current), spec.min_replicas)
 
 
-def _limit(policy: ScalingPolicy, memory: HpaState, current: int, now: float, *, up: bool) -> int:
+def _limit(policy: ScalingPolicy, state: HpaState, current: int, now: float, *, up: bool) -> int:
     """How far one policy lets it go, from what there was at the start of its time."""
-    start = current - sum(change for _, change in _since(memory.changes, now - policy.period_s))
+    start = current - sum(change for _, change in _since(state.changes, now - policy.period_s))
     change = policy.value if policy.unit is PolicyUnit.PODS else start * policy.value / 100
     return math.ceil(start + change - 1e-9) if up else int(start - change + 1e-9)
 
@@ -222,5 +220,7 @@ def _since(entries: tuple[tuple[float, int], ...], after: float) -> tuple[tuple[
 
 def _longest(spec: HpaSpec) -> float:
     """How long anything is remembered."""
-    periods = [policy.period_s for rules in (spec.up, spec.down) for policy in rules.policies]
-    return max(spec.up.stabilisation_s, spec.down.stabilisation_s, *periods, 0)
+    periods = [
+        policy.period_s for rules in (spec.scale_up, spec.scale_down) for policy in rules.policies
+    ]
+    return max(spec.scale_up.stabilisation_s, spec.scale_down.stabilisation_s, *periods, 0)

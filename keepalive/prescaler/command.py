@@ -125,7 +125,7 @@ def prescale(
     from keepalive.prometheus import Prometheus
 
     proof = options.headers(prometheus_headers, "--prometheus-header")
-    wanted = PrescalerConfig(
+    config = PrescalerConfig(
         service=service,
         hpa=hpa,
         prometheus=Prometheus(prometheus, proof) if prometheus else None,
@@ -140,7 +140,7 @@ def prescale(
     def tell(done: Round) -> int:
         _show(done, as_json=as_json, dry=dry_run)
         if push or metrics_file:
-            _publish(done, wanted, push, metrics_file)
+            _publish(done, config, push, metrics_file)
         return Exit.AGAIN if done.complaints else 0
 
     try:
@@ -153,9 +153,9 @@ def prescale(
         return
     with connected as cluster:
         if watch:
-            _watch(cluster, wanted, schedule_path, every, tell)
+            _watch(cluster, config, schedule_path, every, tell)
             return
-        prescaler = Prescaler(cluster, wanted, schedule)
+        prescaler = Prescaler(cluster, config, schedule)
         if dry_run:
             context.exit(tell(prescaler.rehearse(datetime.now(UTC))))
         context.exit(_once(prescaler, _holder(), _LEASE_S, tell, last=True))
@@ -184,7 +184,7 @@ def _once(
 
     now, spell = datetime.now(UTC), timedelta(seconds=lease_s)
     try:
-        lease = Lease.take(prescaler.cluster, prescaler.wanted.lease, holder, spell, now)
+        lease = Lease.take(prescaler.cluster, prescaler.config.lease, holder, spell, now)
         done = prescaler.once(now, lease, last=last)
     except LeaseTaken as taken:
         click.echo(f"Nothing is done here: {taken}.", err=True)
@@ -194,39 +194,39 @@ def _once(
 
 def _watch(
     cluster: Cluster,
-    wanted: PrescalerConfig,
+    config: PrescalerConfig,
     schedule_path: Path,
     every: float,
     tell: Callable[[Round], int],
 ) -> None:
     """Rounds until a signal, each with the schedule as it is then; one that fails is told."""
     from keepalive.cluster.lease import Lease, LeaseTaken
-    from keepalive.prescaler.observe import Observer
+    from keepalive.prescaler.observe import PoolObserver
     from keepalive.prescaler.prescaler import Prescaler
 
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
     holder, lease_s = _holder(), every * _LEASE_ROUNDS
-    observer = Observer(wanted)
+    observer = PoolObserver(config)
     known: str | None = None
     while not stop.is_set():
         try:
-            prescaler = Prescaler(cluster, wanted, schedule_file.read(schedule_path), observer)
+            prescaler = Prescaler(cluster, config, schedule_file.read(schedule_path), observer)
             _once(prescaler, holder, lease_s, tell, last=False)
         except Failure as failure:
             click.echo(f"Error: {failure}", err=True)
-        known = _rest(stop, cluster, wanted, every, known)
+        known = _rest(stop, cluster, config, every, known)
     with suppress(LeaseTaken, Failure):  # else it ends by itself
         now = datetime.now(UTC)
-        lease = Lease.take(cluster, wanted.lease, holder, timedelta(seconds=lease_s), now)
+        lease = Lease.take(cluster, config.lease, holder, timedelta(seconds=lease_s), now)
         lease.renew(lease.memory or "", now, release=True)
 
 
 def _rest(
     stop: threading.Event,
     cluster: Cluster,
-    wanted: PrescalerConfig,
+    config: PrescalerConfig,
     seconds: float,
     known: str | None,
 ) -> str | None:
@@ -236,7 +236,7 @@ def _rest(
     end = time.monotonic() + seconds
     while (left := end - time.monotonic()) > 0 and not stop.wait(min(left, _LOOK_S)):
         with suppress(Failure):  # the next round tells it
-            found = None if wanted.hpa else knative.coming(cluster, wanted.service)
+            found = None if config.hpa else knative.coming(cluster, config.service)
             if found not in {None, known}:
                 return found
     return known
@@ -246,12 +246,12 @@ def _holder() -> str:
     return f"{socket.gethostname()}-{secrets.token_hex(4)}"
 
 
-def _publish(done: Round, wanted: PrescalerConfig, gateway: str | None, file: Path | None) -> None:
+def _publish(done: Round, config: PrescalerConfig, gateway: str | None, file: Path | None) -> None:
     from keepalive.prescaler import metrics as pool_metrics
     from keepalive.publish import publish
 
     registry = pool_metrics.registry(done, time.time())
-    about = {"target": wanted.hpa or wanted.service}
+    about = {"target": config.hpa or config.service}
     publish(registry, job="ember-prescale", about=about, file=file, gateway=gateway)
 
 
@@ -266,13 +266,13 @@ def _show(done: Round, *, as_json: bool, dry: bool) -> None:
     if done.name not in {change.name for change in done.changes}:
         click.echo(f"{done.name}: the floor stays at {done.before}")
     click.echo(f"  why: {decision.why}")
-    if (model := done.seen.model) is not None:
+    if (model := done.observation.model) is not None:
         late = "" if model.p95_s is None else f", p95 {model.p95_s:.2f} s"
         click.echo(
             f"  seen: {model.ready} ready, {model.warming} warming, {model.in_flight:.1f} in"
             f" flight{late}: {str(decision.finding.state).replace('_', ' ')}"
         )
-    if (forecast := done.seen.forecast) is not None:
+    if (forecast := done.observation.forecast) is not None:
         click.echo(
             f"  expected: {forecast.expected:.1f} requests at once at"
             f" {forecast.at:%H:%M} UTC, {forecast.low:.1f} to {forecast.high:.1f}"
@@ -287,7 +287,7 @@ def _show(done: Round, *, as_json: bool, dry: bool) -> None:
 
 def _plain(done: Round) -> dict[str, Any]:
     """For JSON."""
-    decision, seen = done.decision, done.seen
+    decision, seen = done.decision, done.observation
     forecast = (
         asdict(seen.forecast) | {"at": seen.forecast.at.isoformat()} if seen.forecast else None
     )
@@ -304,7 +304,7 @@ def _plain(done: Round) -> dict[str, Any]:
         "model": asdict(seen.model) if seen.model else None,
         "node": asdict(seen.node) if seen.node else None,
         "forecast": forecast,
-        "gpu_hours_today": round(decision.memory.spent, 2),
+        "gpu_hours_today": round(decision.memory.spent_gpu_hours, 2),
         "complaints": done.complaints,
         "notes": done.notes,
     }

@@ -41,18 +41,18 @@ class FloorMemory:
     """What one decision leaves for the next.
 
     Attributes:
-        peaks: the needs that no later need has reached, the largest first.
+        past_needs: the needs that no later need has reached, the largest first.
         at: when the last decision was made.
-        stepped: when the floor last fell.
+        lowered_at: when the floor last fell.
         day: which day `spent` is of.
-        spent: GPU-hours of floor on that day until `at`.
+        spent_gpu_hours: GPU-hours of floor on that day until `at`.
     """
 
-    peaks: tuple[PastNeed, ...] = ()
+    past_needs: tuple[PastNeed, ...] = ()
     at: datetime | None = None
-    stepped: datetime | None = None
+    lowered_at: datetime | None = None
     day: date | None = None
-    spent: float = 0.0
+    spent_gpu_hours: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +65,8 @@ class FloorSpec:
         gpus: GPUs of one replica.
         batch_gpus: GPUs of one batch replica.
         objective_s: seconds within which 95 % of swaps should be answered; None asks nothing.
-        most: the most replicas that the platform allows.
-        least: the fewest.
+        max_floor: the most replicas that the platform allows.
+        min_floor: the fewest.
         watching: whether the model layer ought to be seen, so that not seeing it lowers nothing.
     """
 
@@ -75,8 +75,8 @@ class FloorSpec:
     gpus: int = 1
     batch_gpus: int = 1
     objective_s: float | None = None
-    most: int | None = None
-    least: int = 0
+    max_floor: int | None = None
+    min_floor: int = 0
     watching: bool = True
 
 
@@ -160,14 +160,14 @@ def decide(now: datetime, samples: FloorSamples, spec: FloorSpec) -> FloorDecisi
     if samples.rollout and floor < samples.floor:
         floor, why = samples.floor, f"a rollout is under way; without it {floor} ({why})"
     if floor < samples.floor:
-        memory = replace(memory, stepped=now)
+        memory = replace(memory, lowered_at=now)
     return FloorDecision(floor, need.floor, why, finding, memory, _batch(floor, samples, spec))
 
 
 def _need(now: datetime, samples: FloorSamples, spec: FloorSpec, finding: PoolDiagnosis) -> _Need:
     """The largest of what the schedule, the forecast and the replicas call for."""
     planned = spec.schedule.ahead(now)
-    needs = [_Need(planned.floor, planned.why), _Need(spec.least, "the platform's least")]
+    needs = [_Need(planned.floor, planned.why), _Need(spec.min_floor, "the platform's least")]
     if samples.expected is not None and not planned.event:
         replicas = math.ceil(samples.expected / spec.per_replica)
         needs.append(_Need(replicas, f"forecast: {samples.expected:.1f} requests at once"))
@@ -194,11 +194,11 @@ def _released(
     now: datetime, samples: FloorSamples, spec: FloorSpec, memory: FloorMemory, need: _Need
 ) -> tuple[int, str]:
     """How far the floor may fall to less than it is."""
-    recent = max(peak.floor for peak in memory.peaks)
+    recent = max(peak.floor for peak in memory.past_needs)
     minutes = spec.schedule.release / timedelta(minutes=1)
     if recent >= samples.floor:
         return samples.floor, f"{recent} were needed within {minutes:g} min; now {need.why}"
-    if memory.stepped is not None and now - memory.stepped < _STEP_EVERY:
+    if memory.lowered_at is not None and now - memory.lowered_at < _STEP_EVERY:
         return samples.floor, f"it has just been lowered; now {need.why}"
     step = max(1, math.floor(samples.floor * _STEP))
     return max(recent, samples.floor - step), f"not needed for {minutes:g} min; now {need.why}"
@@ -212,8 +212,8 @@ def _limit(now: datetime, samples: FloorSamples, spec: FloorSpec) -> _Need:
     """
     schedule = spec.schedule
     limits = [_Need(schedule.max_floor, f"max_floor is {schedule.max_floor}")]
-    if spec.most is not None:
-        limits.append(_Need(spec.most, f"the platform allows {spec.most}"))
+    if spec.max_floor is not None:
+        limits.append(_Need(spec.max_floor, f"the platform allows {spec.max_floor}"))
     if math.isfinite(schedule.gpu_hours_per_day):
         left = schedule.gpu_hours_per_day - _spent(now, samples, spec)
         hours = schedule.hours_left(now)
@@ -225,7 +225,7 @@ def _limit(now: datetime, samples: FloorSamples, spec: FloorSpec) -> _Need:
             most = math.floor(max(0.0, left) / (spec.gpus * hours))
         limits.append(_Need(most, f"{max(0.0, left):.1f} GPU-hours are left of the day's"))
     limit = min(limits, key=lambda each: each.floor)
-    return _Need(max(limit.floor, spec.least), limit.why)
+    return _Need(max(limit.floor, spec.min_floor), limit.why)
 
 
 def _spent(now: datetime, samples: FloorSamples, spec: FloorSpec) -> float:
@@ -234,24 +234,24 @@ def _spent(now: datetime, samples: FloorSamples, spec: FloorSpec) -> float:
     if memory.at is None:
         return samples.floor * spec.gpus * ((now - midnight.astimezone(UTC)) / _HOUR)
     since = max(memory.at, midnight.astimezone(UTC))
-    before = memory.spent if memory.day == midnight.date() else 0.0
+    before = memory.spent_gpu_hours if memory.day == midnight.date() else 0.0
     return before + samples.floor * spec.gpus * max(0.0, (now - since) / _HOUR)
 
 
 def _remembered(now: datetime, samples: FloorSamples, spec: FloorSpec, need: int) -> FloorMemory:
     """The memory with this moment in it."""
     memory = samples.memory
-    peaks = [peak for peak in memory.peaks if peak.at > now - spec.schedule.release]
+    peaks = [peak for peak in memory.past_needs if peak.at > now - spec.schedule.release]
     if memory.at is None or now - memory.at > _GAP:  # what was not seen counts as needed
         peaks = [PastNeed(now, max(need, samples.floor, *(peak.floor for peak in peaks)))]
     while peaks and peaks[-1].floor <= need:
         peaks.pop()
     return FloorMemory(
-        peaks=(*peaks, PastNeed(now, need)),
+        past_needs=(*peaks, PastNeed(now, need)),
         at=now if memory.at is None else max(now, memory.at),
-        stepped=memory.stepped,
+        lowered_at=memory.lowered_at,
         day=spec.schedule.midnight(now).date(),
-        spent=_spent(now, samples, spec),
+        spent_gpu_hours=_spent(now, samples, spec),
     )
 
 

@@ -56,21 +56,23 @@ def registry(done: Round, now: float) -> CollectorRegistry:
         Gauge(name, doc, registry=made).set(value)
 
     for layer, metrics in (
-        (done.seen.model, _MODEL),
-        (done.seen.node, _NODE),
-        (done.seen.forecast, _FORECAST),
+        (done.observation.model, _MODEL),
+        (done.observation.node, _NODE),
+        (done.observation.forecast, _FORECAST),
     ):
         for attribute, (name, doc) in metrics.items():
             if layer is not None and (value := getattr(layer, attribute)) is not None:
                 gauge(name, doc, value)
     gauge("ember_floor_replicas", "The warm floor.", done.decision.floor)
     gauge("ember_floor_need_replicas", "What it would be without limits.", done.decision.need)
-    gauge("ember_floor_gpu_hours", "GPU-hours of floor today.", done.decision.memory.spent)
+    gauge(
+        "ember_floor_gpu_hours", "GPU-hours of floor today.", done.decision.memory.spent_gpu_hours
+    )
     gauge("ember_prescale_time_seconds", "When the last round was done.", now)
     gauge(
         "ember_prescale_blind",
         "1 if nothing is seen of the replicas.",
-        bool(done.seen.pool_failure),
+        bool(done.observation.pool_failure),
     )
     states = Gauge("ember_pool_state", "1 for how the pool is.", ["state"], registry=made)
     for state in PoolState:

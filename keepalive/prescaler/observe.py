@@ -38,7 +38,7 @@ class Observation:
     forecast_failure: str | None = None
 
 
-class Observer:
+class PoolObserver:
     """Asks Prometheus, and keeps the history of demand from one round to the next.
 
     Args:

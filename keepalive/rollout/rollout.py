@@ -83,7 +83,7 @@ class Rollout:
             The new revision.
 
         Raises:
-            Worse: all traffic is with the old revision again.
+            RevisionRejected: all traffic is with the old revision again.
             Failure: something does not answer or is not allowed; the same command goes on with it.
         """
         service = self._live.settled()

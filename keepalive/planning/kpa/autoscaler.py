@@ -1,4 +1,4 @@
-"""One revision's autoscaler over time: reports in, replicas out."""
+"""One revision's autoscaler over time: it takes reports of load and says how many replicas."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from keepalive.planning.kpa.windows import TimedBuckets, WeightedBuckets
 if TYPE_CHECKING:
     from keepalive.planning.kpa.scaler import Reconciled
     from keepalive.planning.kpa.settings import AutoscalerSettings
-    from keepalive.planning.kpa.windows import Buckets
+    from keepalive.planning.kpa.windows import WindowBuckets
 
 
 class Autoscaler:
@@ -24,7 +24,7 @@ class Autoscaler:
 
     Attributes:
         desired: what was decided last.
-        spare: the spare burst capacity.
+        excess_burst_capacity: as of the last decision (`ScaleResult`).
         status: of the revision.
         stable: average over the stable window at the last tick; None without data.
         panic: average over the panic window at the last tick; None without data.
@@ -33,11 +33,11 @@ class Autoscaler:
     def __init__(self, settings: AutoscalerSettings, ready: int = 0) -> None:
         self._settings = settings
         kind = WeightedBuckets if settings.averaging is Averaging.EXPONENTIAL else TimedBuckets
-        self._stable: Buckets = kind(settings.window_s)
-        self._panic: Buckets = kind(settings.panic_window_s)
-        self._memory = decider.initial_state(0, ready)
+        self._stable: WindowBuckets = kind(settings.stable_window_s)
+        self._panic: WindowBuckets = kind(settings.panic_window_s)
+        self._state = decider.initial_state(0, ready)
         self.desired = scaler.UNKNOWN
-        self.spare = decider.initial_excess_burst_capacity(settings)
+        self.excess_burst_capacity = decider.initial_excess_burst_capacity(settings)
         self.status = scaler.RevisionStatus()
         self.stable: float | None = None
         self.panic: float | None = None
@@ -46,20 +46,20 @@ class Autoscaler:
     def running(cls, settings: AutoscalerSettings, ready: int) -> Autoscaler:
         """For a revision that has been running, with that many replicas or scaled to zero."""
         autoscaler = cls(settings, ready)
-        standing = scaler.Activation.ACTIVE if ready else scaler.Activation.INACTIVE
-        autoscaler.status = scaler.RevisionStatus(standing, initialised=True, proxied=0)
+        activation = scaler.Activation.ACTIVE if ready else scaler.Activation.INACTIVE
+        autoscaler.status = scaler.RevisionStatus(activation, initialised=True, proxied_since=0)
         autoscaler.desired = ready
         return autoscaler
 
     @property
     def panicking(self) -> bool:
         """Whether it panics."""
-        return self._memory.panicked is not None
+        return self._state.panic_time is not None
 
     @property
-    def proxied(self) -> bool:
+    def activator_in_path(self) -> bool:
         """Whether the activator is in the path."""
-        return self.status.proxied is not None
+        return self.status.proxied_since is not None
 
     def report(self, now: int, load: float) -> None:
         """Take the load of this second, of all replicas together."""
@@ -73,8 +73,9 @@ class Autoscaler:
             return
         self.stable, self.panic = self._stable.average(now), self._panic.average(now)
         observed = KpaObservation(now, self.stable, self.panic, ready)
-        decision = decider.decide(self._settings, observed, self._memory)
-        self.desired, self.spare, self._memory = decision.desired, decision.spare, decision.memory
+        decision = decider.decide(self._settings, observed, self._state)
+        self.desired, self._state = decision.desired, decision.state
+        self.excess_burst_capacity = decision.excess_burst_capacity
 
     def reconcile(
         self, now: int, ready: int, replicas: int, floor: int | None = None
@@ -85,7 +86,7 @@ class Autoscaler:
             self.status,
             now,
             desired=self.desired,
-            spare=self.spare,
+            excess_burst_capacity=self.excess_burst_capacity,
             ready=ready,
             replicas=replicas,
             floor=floor,

@@ -103,7 +103,7 @@ def kpa(
         raise click.BadParameter(str(error), param_hint="--set") from None
     load = steps.read(trace)
     if until is None:
-        periods = chosen.window_s + chosen.scale_down_delay_s + chosen.retention_s
+        periods = chosen.stable_window_s + chosen.scale_down_delay_s + chosen.pod_retention_s
         until = int(load[-1][0] + periods) + _AFTER_S
     lines = [header(chosen), ",".join(COLUMNS)]
     lines += (",".join(row.plain()) for row in replay(load, chosen, cold_start, until))
@@ -117,19 +117,19 @@ def header(settings: AutoscalerSettings) -> str:
     parts = {
         "target": _number(target),
         "total": _number(total),
-        "tbc": _number(settings.burst_capacity),
+        "tbc": _number(settings.target_burst_capacity),
         "panicThreshold": _number(settings.panic_threshold),
-        "stableWindow": _period(settings.window_s),
+        "stableWindow": _period(settings.stable_window_s),
         "panicWindow": _period(settings.panic_window_s),
         "scaleDownDelay": _period(settings.scale_down_delay_s),
-        "maxUp": _number(settings.max_up),
-        "maxDown": _number(settings.max_down),
+        "maxUp": _number(settings.max_scale_up_rate),
+        "maxDown": _number(settings.max_scale_down_rate),
         "initial": settings.initial_scale,
         "activation": settings.activation_scale,
         "min": settings.min_scale,
         "max": settings.max_scale,
-        "grace": _period(settings.grace_s),
-        "retention": _period(settings.retention_s),
+        "grace": _period(settings.scale_to_zero_grace_s),
+        "retention": _period(settings.pod_retention_s),
         "metric": settings.metric,
         "algorithm": f'"{averaging}"',
     }

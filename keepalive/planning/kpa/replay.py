@@ -38,10 +38,10 @@ class ReplayRow:
         panic: average over the panic window; None without data.
         panicking: whether it panics.
         desired: what was decided last; -1 for nothing yet.
-        spare: the spare burst capacity.
+        excess_burst_capacity: as of the last decision (`ScaleResult`).
         want: replicas wanted; -1 for not known yet.
-        proxied: whether the activator is in the path.
-        standing: of the revision.
+        activator_in_path: whether the activator is in the path.
+        activation: of the revision.
     """
 
     t: int
@@ -52,10 +52,10 @@ class ReplayRow:
     panic: float | None
     panicking: bool
     desired: int
-    spare: int
+    excess_burst_capacity: int
     want: int
-    proxied: bool
-    standing: str
+    activator_in_path: bool
+    activation: str
 
     def plain(self) -> tuple[str, ...]:
         """The cells, in the order of `COLUMNS`."""
@@ -68,10 +68,10 @@ class ReplayRow:
             "NaN" if self.panic is None else f"{self.panic:.4f}",
             str(int(self.panicking)),
             str(self.desired),
-            str(self.spare),
+            str(self.excess_burst_capacity),
             str(self.want),
-            "in" if self.proxied else "out",
-            self.standing,
+            "in" if self.activator_in_path else "out",
+            self.activation,
         )
 
 
@@ -115,8 +115,8 @@ def replay(
                 autoscaler.panic,
                 autoscaler.panicking,
                 autoscaler.desired,
-                autoscaler.spare,
+                autoscaler.excess_burst_capacity,
                 scaled.want,
-                autoscaler.proxied,
-                str(autoscaler.status.standing),
+                autoscaler.activator_in_path,
+                str(autoscaler.status.activation),
             )

@@ -28,16 +28,16 @@ class RevisionStatus:
     """What is known of a revision between two reconciliations.
 
     Attributes:
-        standing: where it is.
+        activation: where it is.
         since: since when.
         initialised: whether it ever had its first replicas ready.
-        proxied: since when the activator is in the path, if it is.
+        proxied_since: since when the activator is in the path, if it is.
     """
 
-    standing: Activation = Activation.ACTIVATING
+    activation: Activation = Activation.ACTIVATING
     since: int = 0
     initialised: bool = False
-    proxied: int | None = None
+    proxied_since: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ def reconcile(
     now: int,
     *,
     desired: int,
-    spare: int,
+    excess_burst_capacity: int,
     ready: int,
     replicas: int,
     floor: int | None = None,
@@ -73,24 +73,23 @@ def reconcile(
         status: before.
         now: seconds.
         desired: replicas that were decided, or `UNKNOWN`.
-        spare: the spare burst capacity.
+        excess_burst_capacity: the excess burst capacity.
         ready: replicas that are ready.
         replicas: what the Deployment is set to.
         floor: the minimum that applies now; None for that of the settings.
     """
     floor = settings.min_scale if floor is None else floor
     want, applied = _wanted(settings, status, now, desired, floor)
-    proxying = (
-        want == 0 or spare < 0 or (want == UNKNOWN and status.standing is Activation.INACTIVE)
-    )
-    since = status.proxied if status.proxied is not None else now
-    status = replace(status, proxied=since if proxying else None)
+    unknown = want == UNKNOWN and status.activation is Activation.INACTIVE
+    proxying = want == 0 or excess_burst_capacity < 0 or unknown
+    since = status.proxied_since if status.proxied_since is not None else now
+    status = replace(status, proxied_since=since if proxying else None)
     needed = max(floor, 1 if status.initialised else settings.initial_scale)
     if ready >= needed:
         status = replace(status, initialised=True)
-    standing = _standing(status.standing, want, ready, needed)
-    if standing is not status.standing:
-        status = replace(status, standing=standing, since=now)
+    standing = _standing(status.activation, want, ready, needed)
+    if standing is not status.activation:
+        status = replace(status, activation=standing, since=now)
     return Reconciled(status, want, want if applied else replicas)
 
 
@@ -98,7 +97,7 @@ def _wanted(
     settings: AutoscalerSettings, status: RevisionStatus, now: int, desired: int, floor: int
 ) -> tuple[int, bool]:
     """How many, and whether that is to be applied."""
-    if desired == UNKNOWN and status.standing is not Activation.ACTIVATING:
+    if desired == UNKNOWN and status.activation is not Activation.ACTIVATING:
         return UNKNOWN, False
     if settings.initial_scale > 1 and not status.initialised:
         floor = max(floor, settings.initial_scale)
@@ -118,13 +117,15 @@ def _zero(settings: AutoscalerSettings, status: RevisionStatus, now: int) -> tup
     if not settings.scale_to_zero:
         return 1, True
     lasted = now - status.since
-    if status.standing is Activation.ACTIVATING:
+    if status.activation is Activation.ACTIVATING:
         given_up = lasted >= settings.progress_deadline_s + _PATIENCE_S
         return (0, True) if given_up else (UNKNOWN, False)
-    if status.standing is Activation.ACTIVE:
-        return (0, False) if lasted >= settings.window_s else (1, True)
-    proxied = now - status.proxied if status.proxied is not None else 0
-    return 0, lasted >= settings.retention_s and max(lasted, proxied) >= settings.grace_s
+    if status.activation is Activation.ACTIVE:
+        return (0, False) if lasted >= settings.stable_window_s else (1, True)
+    proxied = now - status.proxied_since if status.proxied_since is not None else 0
+    return 0, lasted >= settings.pod_retention_s and max(
+        lasted, proxied
+    ) >= settings.scale_to_zero_grace_s
 
 
 def _standing(before: Activation, want: int, ready: int, needed: int) -> Activation:

@@ -58,21 +58,22 @@ class AutoscalerSettings:
         default_concurrency: the target for concurrency without any other.
         default_rps: the target for requests per second without any other.
         averaging: how the seconds of a window are averaged.
-        window_s: the stable window.
-        panic_window: the panic window as part of the stable one.
+        stable_window_s: the stable window.
+        panic_window_ratio: the panic window as part of the stable one.
         panic_threshold: how many times the ready replicas must be wanted to panic.
-        max_up: how many times the ready replicas may be wanted at once.
-        max_down: which part, as divisor, of the ready replicas stays at least.
+        max_scale_up_rate: how many times the ready replicas may be wanted at once.
+        max_scale_down_rate: which part, as divisor, of the ready replicas stays at least.
         min_scale: the fewest replicas.
         max_scale: the most replicas; 0 for any number.
         initial_scale: the replicas that a new revision starts with.
-        allow_zero_initial: whether that may be none.
+        allow_zero_initial_scale: whether that may be none.
         activation_scale: the fewest replicas while there is any load.
         scale_down_delay_s: how long a decision for fewer replicas is held back.
-        burst_capacity: requests that must fit in at once, else the activator stays in the path; -1
-            for always.
-        grace_s: how long the activator must be in the path before the last replica goes.
-        retention_s: how long the last replica stays after it could go.
+        target_burst_capacity: requests that must fit in at once, else the activator stays in the
+            path; -1 for always.
+        scale_to_zero_grace_s: how long the activator must be in the path before the last replica
+            goes.
+        pod_retention_s: how long the last replica stays after it could go.
         scale_to_zero: whether it may go.
         progress_deadline_s: how long a revision may take to become ready.
     """
@@ -85,27 +86,27 @@ class AutoscalerSettings:
     default_concurrency: float = 100.0
     default_rps: float = 200.0
     averaging: Averaging = Averaging.LINEAR
-    window_s: int = 60
-    panic_window: float = 0.1
+    stable_window_s: int = 60
+    panic_window_ratio: float = 0.1
     panic_threshold: float = 2.0
-    max_up: float = 1000.0
-    max_down: float = 2.0
+    max_scale_up_rate: float = 1000.0
+    max_scale_down_rate: float = 2.0
     min_scale: int = 0
     max_scale: int = 0
     initial_scale: int = 1
-    allow_zero_initial: bool = False
+    allow_zero_initial_scale: bool = False
     activation_scale: int = 0
     scale_down_delay_s: int = 0
-    burst_capacity: float = 211.0
-    grace_s: float = 30.0
-    retention_s: float = 0.0
+    target_burst_capacity: float = 211.0
+    scale_to_zero_grace_s: float = 30.0
+    pod_retention_s: float = 0.0
     scale_to_zero: bool = True
     progress_deadline_s: float = 600.0
 
     @property
     def panic_window_s(self) -> int:
         """The panic window, in whole seconds, at least one."""
-        return max(1, int(self.window_s * self.panic_window + 0.5))
+        return max(1, int(self.stable_window_s * self.panic_window_ratio + 0.5))
 
     @property
     def goal(self) -> ScalingTarget:
@@ -129,7 +130,7 @@ def read(pairs: Iterable[tuple[str, str]], container_concurrency: int = 0) -> Au
         container_concurrency: that of the revision; 0 for any number.
 
     Raises:
-        Invalid: a name is unknown, a value not allowed, or two do not fit together.
+        InvalidSetting: a name is unknown, a value not allowed, or two do not fit together.
     """
     if not 0 <= container_concurrency <= 1000:
         raise InvalidSetting(
@@ -154,7 +155,7 @@ def read(pairs: Iterable[tuple[str, str]], container_concurrency: int = 0) -> Au
         raise InvalidSetting(
             f"min-scale={settings.min_scale} is above max-scale={settings.max_scale}."
         )
-    if settings.initial_scale == 0 and not settings.allow_zero_initial:
+    if settings.initial_scale == 0 and not settings.allow_zero_initial_scale:
         raise InvalidSetting("initial-scale=0 needs allow-zero-initial-scale=true.")
     return settings
 
@@ -230,7 +231,7 @@ def _metric(text: str) -> StrEnum:
 _ANY = float("inf")
 _KEYS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "activation-scale": ("activation_scale", _whole(2)),
-    "allow-zero-initial-scale": ("allow_zero_initial", _truth),
+    "allow-zero-initial-scale": ("allow_zero_initial_scale", _truth),
     "container-concurrency-target-default": ("default_concurrency", _number(0.01, _ANY)),
     "container-concurrency-target-percentage": (
         "default_utilisation",
@@ -239,21 +240,21 @@ _KEYS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "enable-scale-to-zero": ("scale_to_zero", _truth),
     "initial-scale": ("initial_scale", _whole(0)),
     "max-scale": ("max_scale", _whole(0)),
-    "max-scale-down-rate": ("max_down", _number(1, _ANY, above=True)),
-    "max-scale-up-rate": ("max_up", _number(1, _ANY, above=True)),
+    "max-scale-down-rate": ("max_scale_down_rate", _number(1, _ANY, above=True)),
+    "max-scale-up-rate": ("max_scale_up_rate", _number(1, _ANY, above=True)),
     "metric": ("metric", _metric),
     "metric-aggregation-algorithm": ("averaging", _one_of(Averaging)),
     "min-scale": ("min_scale", _whole(0)),
     "panic-threshold-percentage": ("panic_threshold", _number(110, 1000, per=100)),
-    "panic-window-percentage": ("panic_window", _number(1, 100, per=100)),
+    "panic-window-percentage": ("panic_window_ratio", _number(1, 100, per=100)),
     "progress-deadline": ("progress_deadline_s", _seconds(1, _ANY, whole=True)),
     "requests-per-second-target-default": ("default_rps", _number(1, _ANY)),
     "scale-down-delay": ("scale_down_delay_s", _seconds(0, whole=True)),
-    "scale-to-zero-grace-period": ("grace_s", _seconds(6, _ANY)),
-    "scale-to-zero-pod-retention-period": ("retention_s", _seconds(0)),
-    "stable-window": ("window_s", _seconds(6, whole=True)),
+    "scale-to-zero-grace-period": ("scale_to_zero_grace_s", _seconds(6, _ANY)),
+    "scale-to-zero-pod-retention-period": ("pod_retention_s", _seconds(0)),
+    "stable-window": ("stable_window_s", _seconds(6, whole=True)),
     "target": ("target", _number(0.01, _ANY)),
-    "target-burst-capacity": ("burst_capacity", _burst),
+    "target-burst-capacity": ("target_burst_capacity", _burst),
     "target-utilization-percentage": ("utilisation", _number(1, 100, per=100)),
-    "window": ("window_s", _seconds(6, whole=True)),
+    "window": ("stable_window_s", _seconds(6, whole=True)),
 }

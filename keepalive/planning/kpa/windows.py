@@ -16,7 +16,7 @@ _LIGHTEST = 0.2
 """The least that the newest second weighs in one."""
 
 
-class Buckets(Protocol):
+class WindowBuckets(Protocol):
     """A window of reports."""
 
     def record(self, now: int, value: float) -> None:

@@ -66,13 +66,13 @@ class PlanChoice:
             metric=self.metric,
             target=self.target(service),
             utilisation=1.0,
-            window_s=self.window_s,
+            stable_window_s=self.window_s,
             min_scale=self.floor,
             max_scale=self.most,
             initial_scale=max(1, self.floor),
             activation_scale=self.activation,
             scale_down_delay_s=self.delay_s,
-            burst_capacity=-1,
+            target_burst_capacity=-1,
         )
 
     def replicas(self, load: float, service: BatchTimes) -> int:

@@ -56,7 +56,7 @@ def annotated(choice: PlanChoice, service: BatchTimes) -> dict[str, str]:
         "metric": str(settings.metric),
         "target": f"{settings.target:g}",
         "target-utilization-percentage": "100",
-        "window": f"{settings.window_s}s",
+        "window": f"{settings.stable_window_s}s",
         "min-scale": str(settings.min_scale),
         "max-scale": str(settings.max_scale),
         "initial-scale": str(settings.initial_scale),

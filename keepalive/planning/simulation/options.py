@@ -53,7 +53,7 @@ class SimulationInput:
 
 
 def simulation_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the common options to a command; what they say comes as keyword arguments to `read_options`."""
+    """Add the common options to a command, which passes them to `read_options`."""
     options = [
         click.argument("load"),
         click.option("--days", type=click.FloatRange(0, min_open=True), help="How long, in days."),
@@ -160,7 +160,7 @@ def read_options(
 
     Raises:
         click.BadParameter: an option is not possible.
-        Unreadable: a file is not as it should be.
+        UnreadableTrace: a file is not as it should be.
     """
     from keepalive.planning.simulation import service as services
     from keepalive.planning.traces.load import load as loaded

@@ -66,7 +66,7 @@ class KnativeScaling:
 
     def limit(self, ready: int) -> int:
         """The activator's queue while it is in the path, else the queue-proxies'."""
-        if not ready or self._autoscaler.proxied:
+        if not ready or self._autoscaler.activator_in_path:
             return _ACTIVATOR + self._inside * ready
         if not self._settings.container_concurrency:
             return _UNLIMITED
@@ -105,9 +105,9 @@ class HpaScaling:
     ) -> None:
         self._spec = spec
         self._queue = queue
-        self._ready = max(ready, spec.least)
+        self._ready = max(ready, spec.min_replicas)
         self._requests = requests
-        self._memory = hpa.HpaState()
+        self._state = hpa.HpaState()
         self._load = 0.0
         self._served = 0
         self._usage: float | None = None
@@ -139,9 +139,9 @@ class HpaScaling:
             if self._requests
             else hpa.HpaObservation(now, wanted, [usage] * ready, unready=max(0, wanted - ready))
         )
-        least = min(max(self._spec.least, floor), self._spec.most)
-        decision = hpa.decide(replace(self._spec, least=least), observed, self._memory)
-        self._memory = decision.memory
+        least = min(max(self._spec.min_replicas, floor), self._spec.max_replicas)
+        decision = hpa.decide(replace(self._spec, min_replicas=least), observed, self._state)
+        self._state = decision.state
         return decision.replicas
 
     def _measured(self) -> float:

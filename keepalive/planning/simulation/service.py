@@ -55,7 +55,7 @@ def read(path: Path, batch: int | None = None) -> BatchTimes:
         batch: the largest batch; None for the largest measured.
 
     Raises:
-        Unreadable: the file is missing or not like that.
+        UnreadableTrace: the file is missing or not like that.
     """
     told = _json(path)
     try:
@@ -74,7 +74,7 @@ def cold_starts(path: Path) -> tuple[float, ...]:
     """Seconds until replicas were ready, as `ember coldstart --json` writes them.
 
     Raises:
-        Unreadable: the file is missing or from something else.
+        UnreadableTrace: the file is missing or from something else.
     """
     told = _json(path)
     try:

@@ -53,7 +53,7 @@ def load(text: str, seconds: int | None = None, *, per_minute: bool = False) -> 
 
     Raises:
         ValueError: it is neither; the text says what there is.
-        Unreadable: the file is not as it should be.
+        UnreadableTrace: the file is not as it should be.
     """
     name, colon, rest = text.partition(":")
     if colon and name in _SHAPES:

@@ -26,7 +26,7 @@ def read(path: Path) -> list[tuple[float, float]]:
     """The steps of a file, by time; a first line of names and lines after `#` are left out.
 
     Raises:
-        Unreadable: it is missing, has no step, or a line is not as it should be.
+        UnreadableTrace: it is missing, has no step, or a line is not as it should be.
     """
     try:
         lines = path.read_text(encoding="utf-8-sig").splitlines()

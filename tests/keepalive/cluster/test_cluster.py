@@ -107,7 +107,7 @@ class TestRevisions:
         kube.create(SERVICES, "ember", given)
         found = knative.revisions(connect(), "ember")
         main = found.main
-        assert (main.name, main.floor, main.least, main.most) == ("ember-00001", 2, 0, 9)
+        assert (main.name, main.floor, main.min_floor, main.max_floor) == ("ember-00001", 2, 0, 9)
         assert (main.per_replica, main.gpus, main.held, main.left) == (3.0, 2, None, ())
         assert found.others == ()
 
@@ -129,7 +129,7 @@ class TestRevisions:
         kube.create(SERVICES, "ember", service(places=places, **scaling))
         main = knative.revisions(connect(), "ember").main
         assert main.per_replica == pytest.approx(per_replica)
-        assert (main.floor, main.most, main.gpus) == (0, None, 1)
+        assert (main.floor, main.max_floor, main.gpus) == (0, None, 1)
 
     def test_the_latest_ready_revision_is_looked_up_each_time(self, connect, kube):
         cluster = connect()
@@ -210,7 +210,7 @@ class TestRevisions:
         given["spec"]["template"]["metadata"]["annotations"] = scaling
         kube.create(SERVICES, "ember", given)
         main = knative.revisions(connect(), "ember").main
-        assert (main.floor, main.most) == (2, 7)
+        assert (main.floor, main.max_floor) == (2, 7)
 
     def test_what_is_not_there_is_named(self, connect, kube):
         with pytest.raises(Failure, match="no Knative Service ember in the namespace ember: use"):
@@ -306,7 +306,7 @@ class TestChange:
         kube.create(SCALERS, "ember", {"spec": {"minReplicas": 2, "maxReplicas": 9}})
         cluster = connect()
         target = hpa.scaler(cluster, "ember")
-        assert (target.floor, target.least, target.most) == (2, 1, 9)
+        assert (target.floor, target.min_floor, target.max_floor) == (2, 1, 9)
         assert (target.per_replica, target.gpus) == (None, 1)
         change(cluster, target, 5, "x", NOW)
         found = kube.get(SCALERS, "ember")

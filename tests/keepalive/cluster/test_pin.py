@@ -56,7 +56,7 @@ def once(kube, connect):
     def once():
         prescaler = Prescaler(connect(), PrescalerConfig(), parse(SCHEDULE))
         spell = timedelta(seconds=60)
-        lease = Lease.take(prescaler.cluster, prescaler.wanted.lease, "me", spell, NOON)
+        lease = Lease.take(prescaler.cluster, prescaler.config.lease, "me", spell, NOON)
         return prescaler.once(NOON, lease)
 
     return once

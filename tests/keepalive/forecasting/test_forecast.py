@@ -80,7 +80,7 @@ def test_days_of_events_are_left_out():
     ]
 
     def change(at, value):
-        return 0.1 if any(h.begins <= at < h.ends for h in holidays[:2]) else value
+        return 0.1 if any(begins <= at < ends for begins, ends in holidays[:2]) else value
 
     points = weeks(6, noise=0, change=change)
     came = usual(END + LEAD)

@@ -22,7 +22,7 @@ from keepalive.planning.hpa import (
     recommend,
 )
 
-SPEC = HpaSpec(target=0.7, most=20, least=1)
+SPEC = HpaSpec(target=0.7, max_replicas=20, min_replicas=1)
 
 
 def seen(replicas, usage, *, now=0.0, **others):
@@ -37,7 +37,7 @@ def run(spec, loads, *, replicas, memory=HpaState()):  # noqa: B008
     for step, load in enumerate(loads):
         observed = seen(replicas, min(1.0, load / replicas), now=15.0 * step)
         decision = decide(spec, observed, memory)
-        replicas, memory = decision.replicas, decision.memory
+        replicas, memory = decision.replicas, decision.state
         got.append(replicas)
     return got
 
@@ -60,7 +60,7 @@ def test_within_the_tolerance_nothing_happens(usage):
 
 def test_each_direction_can_have_its_own_tolerance():
     """0.72 ÷ 0.7 is 3 % too much: with a tolerance of 1 % that is 11 replicas of 10."""
-    eager = replace(SPEC, up=replace(SCALE_UP, tolerance=0.01))
+    eager = replace(SPEC, scale_up=replace(SCALE_UP, tolerance=0.01))
     assert recommend(eager, seen(10, 0.72)) == 11
     assert recommend(eager, seen(10, 0.65)) == 10
 
@@ -103,13 +103,13 @@ def test_without_any_figure_nothing_happens():
 
 def test_minimum_and_maximum_hold():
     assert decide(SPEC, seen(20, 1.0), HpaState()).replicas == 20
-    idle = replace(SPEC, least=2, down=replace(SCALE_DOWN, stabilisation_s=0))
+    idle = replace(SPEC, min_replicas=2, scale_down=replace(SCALE_DOWN, stabilisation_s=0))
     assert decide(idle, seen(5, 0.0), HpaState()).replicas == 2
 
 
 def test_it_brings_a_workload_into_its_bounds_first():
     assert decide(SPEC, seen(30, 0.0), HpaState()).replicas == 20
-    assert decide(replace(SPEC, least=3), seen(1, 0.0), HpaState()).replicas == 3
+    assert decide(replace(SPEC, min_replicas=3), seen(1, 0.0), HpaState()).replicas == 3
 
 
 def test_a_workload_at_zero_is_left_alone():
@@ -127,19 +127,23 @@ def test_scaling_up_doubles_or_adds_four_in_15_seconds():
 
 def test_changes_within_the_period_count_against_a_policy():
     """At most 2 pods a minute: at 15 s and 30 s nothing more is allowed, at 60 s again 2."""
-    slow = replace(SPEC, target=0.1, up=ScalingRules(0, (ScalingPolicy(PolicyUnit.PODS, 2, 60),)))
+    slow = replace(
+        SPEC, target=0.1, scale_up=ScalingRules(0, (ScalingPolicy(PolicyUnit.PODS, 2, 60),))
+    )
     assert run(slow, [30] * 6, replicas=1) == [3, 3, 3, 3, 5, 5]
 
 
 def test_the_narrower_policy_can_be_chosen():
     """4 pods or 100 % of 2: the smaller is 2 more."""
-    narrow = replace(SPEC, target=0.1, up=replace(SCALE_UP, select=PolicySelect.MIN))
+    narrow = replace(SPEC, target=0.1, scale_up=replace(SCALE_UP, select=PolicySelect.MIN))
     assert decide(narrow, seen(2, 1.0), HpaState()).replicas == 4
     assert decide(replace(SPEC, target=0.1), seen(2, 1.0), HpaState()).replicas == 6
 
 
 def test_a_direction_can_be_disabled():
-    still = replace(SPEC, down=replace(SCALE_DOWN, select=PolicySelect.DISABLED, stabilisation_s=0))
+    still = replace(
+        SPEC, scale_down=replace(SCALE_DOWN, select=PolicySelect.DISABLED, stabilisation_s=0)
+    )
     assert decide(still, seen(9, 0.0), HpaState()).replicas == 9
 
 
@@ -152,7 +156,7 @@ def test_scaling_down_waits_for_five_minutes_of_lower_recommendations():
 
 def test_scaling_down_by_a_percentage_rounds_down_what_stays():
     """10 % a minute of 15 leaves 13.5, which is 13; then nothing for a minute."""
-    slow = replace(SPEC, down=ScalingRules(0, (ScalingPolicy(PolicyUnit.PERCENT, 10, 60),)))
+    slow = replace(SPEC, scale_down=ScalingRules(0, (ScalingPolicy(PolicyUnit.PERCENT, 10, 60),)))
     assert run(slow, [0.5] * 6, replicas=15) == [13, 13, 13, 13, 11, 11]
 
 
@@ -161,22 +165,22 @@ def test_the_wider_policy_counts_when_scaling_down():
     rules = ScalingRules(
         0, (ScalingPolicy(PolicyUnit.PERCENT, 10, 60), ScalingPolicy(PolicyUnit.PODS, 5, 60))
     )
-    wide = replace(SPEC, down=rules)
+    wide = replace(SPEC, scale_down=rules)
     assert decide(wide, seen(20, 0.0), HpaState()).replicas == 15
-    narrow = replace(SPEC, down=replace(rules, select=PolicySelect.MIN))
+    narrow = replace(SPEC, scale_down=replace(rules, select=PolicySelect.MIN))
     assert decide(narrow, seen(20, 0.0), HpaState()).replicas == 18
 
 
 def test_stabilisation_upwards_takes_the_lowest_recent_recommendation():
     """A spike of one sync between quiet ones does not count within 30 s."""
-    calm = replace(SPEC, up=replace(SCALE_UP, stabilisation_s=30))
+    calm = replace(SPEC, scale_up=replace(SCALE_UP, stabilisation_s=30))
     assert run(calm, [1.4, 2.0, 1.4], replicas=2) == [2, 2, 2]
     assert run(SPEC, [1.4, 2.0, 1.4], replicas=2) == [2, 3, 3]
 
 
 @given(st.lists(st.floats(0, 40), min_size=1, max_size=40), st.integers(1, 20), st.integers(1, 20))
 def test_it_stays_within_its_bounds_and_its_policies(loads, replicas, least):
-    spec = replace(SPEC, least=least)
+    spec = replace(SPEC, min_replicas=least)
     replicas = max(replicas, least)
     before = replicas
     for now in run(spec, loads, replicas=replicas):

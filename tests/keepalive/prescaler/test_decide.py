@@ -241,15 +241,15 @@ class TestLimits:
     def test_the_ceilings_hold_against_all(self):
         samples = FloorSamples(1, model=ModelLayer(ready=9, in_flight=900), expected=900)
         assert decide(NOON, samples, spec()).floor == 20
-        assert decide(NOON, samples, spec(most=7)).floor == 7
-        assert decide(NOON, samples, spec(most=70)).floor == 20
-        told = decide(NOON, samples, spec(most=7)).why
+        assert decide(NOON, samples, spec(max_floor=7)).floor == 7
+        assert decide(NOON, samples, spec(max_floor=70)).floor == 20
+        told = decide(NOON, samples, spec(max_floor=7)).why
         assert told.startswith("the platform allows 7; without it 300 (forecast: ")
 
     def test_the_platform_has_a_least_too(self):
         nothing = schedule(floor=0, windows=())
         assert decide(NIGHT, FloorSamples(0, model=IDLE), spec(of=nothing)).floor == 0
-        assert decide(NIGHT, FloorSamples(0, model=IDLE), spec(of=nothing, least=1)).floor == 1
+        assert decide(NIGHT, FloorSamples(0, model=IDLE), spec(of=nothing, min_floor=1)).floor == 1
 
     def test_a_floor_above_its_ceiling_falls_at_once(self):
         assert decide(NIGHT, FloorSamples(30, model=IDLE), spec()).floor == 20
@@ -273,7 +273,7 @@ class TestLimits:
         assert floors[0] > 9
         assert floors[300] == floors[-60] == 1
         assert floors[-1] <= 2, "the last half hour may have what is left"
-        assert pool.decision.memory.spent <= 30
+        assert pool.decision.memory.spent_gpu_hours <= 30
 
     def test_a_new_day_has_a_new_budget(self):
         wanted = spec(of=schedule(gpu_hours_per_day=30))
@@ -282,11 +282,11 @@ class TestLimits:
         pool.see(model=ModelLayer(ready=9, in_flight=60)).run(24 * 60 - 1)
         assert pool.run(1)[0] > 9
         assert pool.decision.memory.day == NIGHT.date() + timedelta(days=1)
-        assert pool.decision.memory.spent == pytest.approx(0)
+        assert pool.decision.memory.spent_gpu_hours == pytest.approx(0)
 
     def test_before_the_first_decision_the_floor_counts_as_it_is(self):
         decision = decide(NIGHT, FloorSamples(2, model=IDLE), spec(gpus=4))
-        assert decision.memory.spent == 3 * 2 * 4
+        assert decision.memory.spent_gpu_hours == 3 * 2 * 4
 
     @pytest.mark.parametrize(
         ("day", "hours"), [("2026-03-29", 23), ("2026-10-25", 25), ("2028-02-29", 24)]
@@ -296,9 +296,9 @@ class TestLimits:
         pool = Pool(spec(of=nothing), datetime.fromisoformat(day).replace(tzinfo=BERLIN), floor=2)
         pool.decide()
         pool.run(hours * 60 - 1)
-        assert pool.decision.memory.spent == pytest.approx(2 * hours, abs=0.05)
+        assert pool.decision.memory.spent_gpu_hours == pytest.approx(2 * hours, abs=0.05)
         pool.run(1)
-        assert pool.decision.memory.spent == 0
+        assert pool.decision.memory.spent_gpu_hours == 0
 
     def test_hours_before_midnight_are_not_counted_twice(self):
         late = NIGHT.replace(hour=23, minute=30)
@@ -306,7 +306,7 @@ class TestLimits:
         pool.decide()
         pool.now += 60 * MINUTE
         pool.decide()
-        assert pool.decision.memory.spent == pytest.approx(4 * 0.5)
+        assert pool.decision.memory.spent_gpu_hours == pytest.approx(4 * 0.5)
 
 
 class TestBatch:
@@ -397,7 +397,7 @@ def cases(draw):
         per_replica=draw(st.sampled_from([0.75, 3.0, 12.0])),
         gpus=draw(st.sampled_from([1, 2])),
         objective_s=draw(st.sampled_from([None, 0.8])),
-        most=draw(st.none() | st.integers(1, 40)),
+        max_floor=draw(st.none() | st.integers(1, 40)),
     )
     samples = FloorSamples(
         floor=draw(FLOORS),
@@ -461,7 +461,7 @@ def test_no_floor_is_above_a_ceiling(case):
     now, samples, wanted = case
     floor = decide(now, samples, wanted).floor
     assert 0 <= floor <= wanted.schedule.max_floor
-    assert wanted.most is None or floor <= wanted.most
+    assert wanted.max_floor is None or floor <= wanted.max_floor
 
 
 @patient
@@ -486,7 +486,7 @@ def test_a_floor_falls_by_a_step_at_most_unless_a_limit_says_why(case):
 def test_a_floor_does_not_fall_below_what_was_lately_needed(case):
     now, samples, wanted = case
     decision = decide(now, samples, wanted)
-    lately = [p.floor for p in samples.memory.peaks if now - p.at < wanted.schedule.release]
+    lately = [p.floor for p in samples.memory.past_needs if now - p.at < wanted.schedule.release]
     if "; without it " not in decision.why:
         assert decision.floor >= min(samples.floor, max([decision.need, *lately]))
 
@@ -517,8 +517,8 @@ def test_online_and_batch_together_never_want_more_gpus_than_there_are(case):
 def test_memory_stays_small_and_in_order(case):
     now, samples, wanted = case
     memory = decide(now, samples, wanted).memory
-    floors = [peak.floor for peak in memory.peaks]
-    times = [peak.at for peak in memory.peaks]
+    floors = [peak.floor for peak in memory.past_needs]
+    times = [peak.at for peak in memory.past_needs]
     assert floors == sorted(set(floors), reverse=True)
     assert times == sorted(times)
     assert all(now - at < wanted.schedule.release for at in times)

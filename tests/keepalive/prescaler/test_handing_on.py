@@ -48,7 +48,7 @@ def ember(kube):
 def once(cluster, schedule=SCHEDULE, minutes=0):
     now = NOON + timedelta(minutes=minutes)
     prescaler = Prescaler(cluster, PrescalerConfig(), parse(schedule))
-    lease = Lease.take(cluster, prescaler.wanted.lease, "me", SPELL, now)
+    lease = Lease.take(cluster, prescaler.config.lease, "me", SPELL, now)
     return prescaler.once(now, lease)
 
 
@@ -202,7 +202,9 @@ class TestOurs:
         grants = {}
         for number in range(50):
             target = Target(Resource.REVISION, f"ember-{number:05}", "1", "u", 1)
-            grants = grant.with_grant(grants, target, 4, "x", NOON + timedelta(minutes=number))
+            grants = grant.with_grant(
+                grants, grant.FloorStep(target, 4, "x"), NOON + timedelta(minutes=number)
+            )
         assert sorted(grants) == [f"ember-{number:05}" for number in range(30, 50)]
 
     def test_what_it_had_before_the_first_one_stays_known(self):
@@ -210,10 +212,12 @@ class TestOurs:
             return Target(Resource.REVISION, "ember-00001", "1", "u", floor)
 
         later = NOON + LEAD
-        grants = grant.with_grant({}, target(1), 4, "x", NOON)
-        grants = grant.with_grant(grants, target(4), 6, "y", later)
+        grants = grant.with_grant({}, grant.FloorStep(target(1), 4, "x"), NOON)
+        grants = grant.with_grant(grants, grant.FloorStep(target(4), 6, "y"), later)
         assert grants["ember-00001"] == Grant(6, 1, 4, NOON, later, "y")
-        again = grant.with_grant(grants, target(4), 6, "y", later)  # the change was refused
+        again = grant.with_grant(
+            grants, grant.FloorStep(target(4), 6, "y"), later
+        )  # the change was refused
         assert again == grants
 
 
@@ -381,7 +385,7 @@ class TestHandingOn:
         assert floor(starting, new) == 1
 
 
-class TestBeside:
+class TestStepBeside:
     """The decision alone."""
 
     def share(self, floor=1, *, up=0, percent=100.0, **more):
@@ -389,9 +393,9 @@ class TestBeside:
         target = Target(Resource.REVISION, "ember-00002", "1", "u", floor)
         return Share(target, percent, None, Start(up, **start))
 
-    def made(self, floor=4, *, minutes=0, enough=False):
+    def made(self, floor=4, *, minutes=0, reduced=False):
         since = NOON - timedelta(minutes=minutes)
-        return Grant(floor, 1, None, since, since, "x", enough)
+        return Grant(floor, 1, None, since, since, "x", reduced)
 
     @pytest.mark.parametrize(
         ("lead", "minutes", "floor"), [(12, 5, 4), (12, 5.1, 2), (3, 3, 4), (3, 3.1, 2), (60, 5, 4)]
@@ -400,18 +404,18 @@ class TestBeside:
         self, lead, minutes, floor
     ):
         share, made = self.share(4, up=2), self.made(minutes=minutes)
-        found = grant.floor_beside(share, 4, made, NOON, timedelta(minutes=lead))
-        assert found[0] == floor
+        found = grant.step_beside(share, 4, made, NOON, timedelta(minutes=lead))
+        assert found.floor == floor
 
     def test_a_floor_that_falls_meanwhile_takes_nothing_from_it(self):
-        assert grant.floor_beside(self.share(4), 2, self.made(), NOON, LEAD)[0] == 4
+        assert grant.step_beside(self.share(4), 2, self.made(), NOON, LEAD).floor == 4
 
     def test_what_failed_and_got_nothing_from_here_is_left_alone(self):
-        assert grant.floor_beside(self.share(3, failed=True), 4, None, NOON, LEAD) is None
+        assert grant.step_beside(self.share(3, failed=True), 4, None, NOON, LEAD) is None
 
     def test_what_got_enough_gets_no_more_before_it_is_ready(self):
         share = self.share(2, up=2)
-        assert grant.floor_beside(share, 4, self.made(2, enough=True), NOON, LEAD)[0] == 2
+        assert grant.step_beside(share, 4, self.made(2, reduced=True), NOON, LEAD).floor == 2
 
 
 class TestLeft:

@@ -17,7 +17,7 @@ from keepalive.forecasting.demand import DemandHistory
 from keepalive.forecasting.forecast import STEP
 from keepalive.prescaler.config import PrescalerConfig
 from keepalive.prescaler.decide import FloorSamples, FloorSpec, decide
-from keepalive.prescaler.observe import Observer
+from keepalive.prescaler.observe import PoolObserver
 from keepalive.prescaler.prescaler import Prescaler
 from keepalive.prescaler.schedule_file import parse
 from keepalive.prometheus import Prometheus
@@ -93,7 +93,7 @@ class Rounds:
     def __init__(self, cluster, known):
         self.cluster, self.known = cluster, known
         self.config = PrescalerConfig(prometheus=known.prometheus, per_replica=0.5)
-        self.observer = Observer(self.config)
+        self.observer = PoolObserver(self.config)
 
     def once(self, now, *, by="me"):
         self.known.now = now
@@ -183,11 +183,11 @@ def test_the_same_floors_are_decided_as_with_a_full_read(pauses, late):
     with history() as known:
         known.late = late
         config = PrescalerConfig(prometheus=known.prometheus)
-        kept = Observer(config)
+        kept = PoolObserver(config)
         for pause in [0, *pauses]:
             known.now += pause * MINUTE
             found = kept.observe(known.now, schedule)
             assert found.forecast is not None
-            full = Observer(config).observe(known.now, schedule)
+            full = PoolObserver(config).observe(known.now, schedule)
             assert found == full
             assert floor(found, known.now, schedule) == floor(full, known.now, schedule) > 1

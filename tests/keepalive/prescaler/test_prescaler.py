@@ -119,7 +119,7 @@ def floor(kube, name="ember-00001"):
 
 def once(cluster, wanted=None, schedule=SCHEDULE, now=NOON):
     prescaler = Prescaler(cluster, wanted or PrescalerConfig(), parse(schedule))
-    lease = Lease.take(cluster, prescaler.wanted.lease, "me", SPELL, now)
+    lease = Lease.take(cluster, prescaler.config.lease, "me", SPELL, now)
     return prescaler.once(now, lease)
 
 
@@ -321,7 +321,7 @@ class TestSeen:
     def test_requests_in_flight_raise_the_floor(self, connect, ember, url):
         done = once(connect(), seen(url, "busy"), now=self.NIGHT)
         assert floor(ember) == 6  # 18 requests, 3 for each
-        assert (done.seen.model.ready, done.seen.model.warming) == (4, 2)
+        assert (done.observation.model.ready, done.observation.model.warming) == (4, 2)
         assert done.decision.why == "18.0 requests in flight, soon 18.0"
         assert done.decision.finding.state is PoolState.FINE
 
@@ -339,11 +339,11 @@ class TestSeen:
         now = datetime.now(UTC)
         wanted = PrescalerConfig(prometheus=Prometheus(url), matchers='namespace=~"calm|ember"')
         done = once(connect(), wanted, SCHEDULE, now)
-        assert done.seen.forecast.weeks >= 2
-        needed = done.seen.forecast.high / 3
+        assert done.observation.forecast.weeks >= 2
+        needed = done.observation.forecast.high / 3
         assert done.decision.need >= needed
         done = once(connect(), seen(url, "calm"), SCHEDULE, now)
-        assert done.seen.forecast is None
+        assert done.observation.forecast is None
 
     def test_without_an_answer_the_schedule_raises_and_nothing_falls(
         self, connect, ember, free_port
@@ -381,7 +381,7 @@ class TestMemory:
         at = NOON.replace(minute=3)
         memory = FloorMemory((PastNeed(NOON, 9), PastNeed(at, 4)), at, NOON, at.date(), 12.5)
         first = Grant(4, 1, None, NOON, NOON, "x")
-        again = Grant(2, 1, 4, NOON, at, "y", enough=True)
+        again = Grant(2, 1, 4, NOON, at, "y", reduced=True)
         events = (
             ScaleEvent(NOON, "kpa", "a", "replicas", None, 2, "demand"),
             ScaleEvent(at, "people", "a", "floor", 1, 4, "kubectl"),

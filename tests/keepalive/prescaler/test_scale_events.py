@@ -43,7 +43,7 @@ def ember(kube):
 def once(cluster, minutes=0, wanted=None):
     now = NOON + timedelta(minutes=minutes)
     prescaler = Prescaler(cluster, wanted or PrescalerConfig(), parse(SCHEDULE))
-    return prescaler.once(now, Lease.take(cluster, prescaler.wanted.lease, "me", SPELL, now))
+    return prescaler.once(now, Lease.take(cluster, prescaler.config.lease, "me", SPELL, now))
 
 
 def told(done):

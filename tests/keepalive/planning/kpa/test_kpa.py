@@ -61,7 +61,7 @@ def decided(chosen, *, stable=0.0, panic=None, ready=1, now=0, memory=DeciderSta
 
 
 def reconciled(chosen, status=RevisionStatus(), now=0, **given):  # noqa: B008
-    about = {"desired": 0, "spare": -1, "ready": 1, "replicas": 1, **given}
+    about = {"desired": 0, "excess_burst_capacity": -1, "ready": 1, "replicas": 1, **given}
     return reconcile(chosen, status, now, **about)
 
 
@@ -186,58 +186,70 @@ def test_activation_scale_does_not_cap():
 def test_panic_begins_at_twice_the_ready_replicas():
     """ceil(27 ÷ 7) = 4 against 2 ready is 2.0, which is the threshold itself."""
     decision = decided(settings(10), stable=7, panic=27, ready=2)
-    assert decision.memory.panicked == 0
+    assert decision.state.panic_time == 0
     assert decision.desired == 4
 
 
 def test_panic_does_not_begin_just_below():
     """ceil(21 ÷ 7) = 3 against 2 ready is 1.5: the stable window decides, ceil(7 ÷ 7) = 1."""
     decision = decided(settings(10), stable=7, panic=21, ready=2)
-    assert decision.memory.panicked is None
+    assert decision.state.panic_time is None
     assert decision.desired == 1
 
 
 def test_the_threshold_compares_whole_replicas():
     """7.1 of load is 1.01 replicas, but rounded up 2 against 1 ready: it panics."""
-    assert decided(settings(10), stable=0, panic=7.1).memory.panicked == 0
+    assert decided(settings(10), stable=0, panic=7.1).state.panic_time == 0
 
 
 def test_the_panic_threshold_can_be_set():
     """At 300 % it takes 3 times the ready: 2 do not, 3 do."""
     chosen = settings(10, panic_threshold_percentage="300")
-    assert decided(chosen, panic=14, ready=1).memory.panicked is None
-    assert decided(chosen, panic=15, ready=1).memory.panicked == 0
+    assert decided(chosen, panic=14, ready=1).state.panic_time is None
+    assert decided(chosen, panic=15, ready=1).state.panic_time == 0
 
 
 def test_a_panic_never_asks_for_fewer():
     """It wanted 8; now 2 are enough, and 8 stay."""
-    decision = decided(settings(10), stable=14, ready=8, now=30, memory=DeciderState(10, most=8))
+    decision = decided(
+        settings(10), stable=14, ready=8, now=30, memory=DeciderState(10, max_panic_pods=8)
+    )
     assert decision.desired == 8
 
 
 def test_a_panic_takes_the_larger_of_both_windows():
     """Stable asks for ceil(63 ÷ 7) = 9, panic for 2, before 8: 9."""
     decision = decided(
-        settings(10), stable=63, panic=14, ready=8, now=30, memory=DeciderState(10, most=8)
+        settings(10),
+        stable=63,
+        panic=14,
+        ready=8,
+        now=30,
+        memory=DeciderState(10, max_panic_pods=8),
     )
     assert decision.desired == 9
 
 
 def test_a_panic_ends_only_after_more_than_one_stable_window():
     """Last over the threshold at 20: at 80 exactly 60 s have passed, which is not more."""
-    memory = DeciderState(20, most=8)
+    memory = DeciderState(20, max_panic_pods=8)
     at_80 = decided(settings(10), stable=14, ready=8, now=80, memory=memory)
-    assert (at_80.desired, at_80.memory.panicked) == (8, 20)
+    assert (at_80.desired, at_80.state.panic_time) == (8, 20)
     at_82 = decided(settings(10), stable=14, ready=8, now=82, memory=memory)
-    assert (at_82.desired, at_82.memory) == (4, DeciderState())
+    assert (at_82.desired, at_82.state) == (4, DeciderState())
 
 
 def test_each_crossing_prolongs_the_panic():
     """Over the threshold again at 50 (112 ÷ 7 = 16 of 8): it counts from 50."""
     decision = decided(
-        settings(10), stable=14, panic=112, ready=8, now=50, memory=DeciderState(20, most=8)
+        settings(10),
+        stable=14,
+        panic=112,
+        ready=8,
+        now=50,
+        memory=DeciderState(20, max_panic_pods=8),
     )
-    assert decision.memory == DeciderState(50, most=16)
+    assert decision.state == DeciderState(50, max_panic_pods=16)
 
 
 def test_a_long_cold_start_keeps_it_panicking():
@@ -251,7 +263,7 @@ def test_a_long_cold_start_keeps_it_panicking():
 def test_an_autoscaler_that_takes_over_running_replicas_panics():
     """It has no history, and must not scale down for want of it: 5 stay for a stable window. One
     replica is as after a cold start."""
-    assert initial_state(100, 5) == DeciderState(100, most=5)
+    assert initial_state(100, 5) == DeciderState(100, max_panic_pods=5)
     assert initial_state(100, 1) == DeciderState()
     assert (
         decided(settings(10), stable=0, ready=5, now=110, memory=DeciderState(100, 5)).desired == 5
@@ -270,7 +282,10 @@ def test_fewer_replicas_wait_for_the_delay():
     wanted = {}
     for now in range(0, 40, 2):
         decision = decided(chosen, stable=35 if now == 0 else 7, ready=2, now=now, memory=memory)
-        wanted[now], memory = decision.desired, DeciderState(recent=decision.memory.recent)
+        wanted[now], memory = (
+            decision.desired,
+            DeciderState(delay_window=decision.state.delay_window),
+        )
     assert [wanted[t] for t in (0, 2, 28, 30)] == [5, 5, 5, 1]
 
 
@@ -278,7 +293,7 @@ def test_more_replicas_do_not_wait():
     """The delay takes the largest of the last decisions, so a larger one counts at once."""
     chosen = settings(10, scale_down_delay="30s")
     first = decided(chosen, stable=7, ready=4, now=0)
-    assert decided(chosen, stable=28, ready=4, now=2, memory=first.memory).desired == 4
+    assert decided(chosen, stable=28, ready=4, now=2, memory=first.state).desired == 4
 
 
 def test_the_delay_steps_down_as_decisions_leave():
@@ -288,29 +303,29 @@ def test_the_delay_steps_down_as_decisions_leave():
     for now, load in zip(range(0, 18, 2), [28, 21, 14, 7, 7, 7, 7, 7, 7], strict=True):
         decision = decided(chosen, stable=load, ready=2, now=now, memory=memory)
         got.append(decision.desired)
-        memory = DeciderState(recent=decision.memory.recent)
+        memory = DeciderState(delay_window=decision.state.delay_window)
     assert got == [4, 4, 4, 4, 4, 3, 2, 1, 1]
 
 
 # --- worked examples: burst capacity and the activator ------------------------------------------
 
 
-def test_spare_capacity_is_what_fits_beyond_the_burst():
+def test_excess_burst_capacity_is_what_fits_beyond_the_burst():
     """25 ready × 10 = 250, less 211 for the burst, less 30.5 in flight: 8.5, rounded down 8."""
-    assert decided(settings(10), stable=30.5, ready=25).spare == 8
+    assert decided(settings(10), stable=30.5, ready=25).excess_burst_capacity == 8
 
 
-def test_spare_capacity_rounds_down_below_zero_too():
+def test_excess_burst_capacity_rounds_down_below_zero_too():
     """0 − 211 − 0.5 = −211.5 becomes −212."""
-    assert decided(settings(10), stable=0, panic=0.5, ready=0).spare == -212
+    assert decided(settings(10), stable=0, panic=0.5, ready=0).excess_burst_capacity == -212
 
 
-@pytest.mark.parametrize(("burst", "spare"), [("0", 0), ("-1", -1)])
-def test_the_activator_can_be_kept_out_or_in(burst, spare):
+@pytest.mark.parametrize(("burst", "excess"), [("0", 0), ("-1", -1)])
+def test_the_activator_can_be_kept_out_or_in(burst, excess):
     """0 takes it out of the path whenever there are replicas, −1 keeps it in for good."""
     chosen = settings(10, target_burst_capacity=burst)
-    assert initial_excess_burst_capacity(chosen) == spare
-    assert decided(chosen, stable=500, ready=1).spare == spare
+    assert initial_excess_burst_capacity(chosen) == excess
+    assert decided(chosen, stable=500, ready=1).excess_burst_capacity == excess
 
 
 def test_before_the_first_report_the_initial_replicas_are_counted():
@@ -323,14 +338,14 @@ def test_the_activator_leaves_and_comes_back_with_the_load():
     average grows by 9 ÷ 6 = 1.5 a second: at 22 s it is 4.5 and 0.5 rounds down to 0, still out; at
     24 s it is 7.5, and −2.5 is below 0: in."""
     found = rows([(0, 0), (20, 9)], settings(10, target_burst_capacity="5"), until=30)
-    assert [found[t].proxied for t in (4, 10, 22, 24)] == [False, False, False, True]
-    assert [found[t].spare for t in (4, 10, 22, 24)] == [5, 5, 0, -3]
+    assert [found[t].activator_in_path for t in (4, 10, 22, 24)] == [False, False, False, True]
+    assert [found[t].excess_burst_capacity for t in (4, 10, 22, 24)] == [5, 5, 0, -3]
 
 
 # --- worked examples: minimum, maximum and scaling to zero --------------------------------------
 
 ACTIVE = RevisionStatus(Activation.ACTIVE, since=0, initialised=True)
-INACTIVE = RevisionStatus(Activation.INACTIVE, since=100, initialised=True, proxied=0)
+INACTIVE = RevisionStatus(Activation.INACTIVE, since=100, initialised=True, proxied_since=0)
 
 
 def test_minimum_and_maximum_bound_what_is_decided():
@@ -350,8 +365,8 @@ def test_the_initial_scale_holds_until_it_was_reached_once():
     half of the 4, as was decided at 10 s, and at 12 s half of those 2."""
     found = rows([(0, 1)], settings(10, initial_scale="4"), cold=10, until=120)
     assert [found[t].want for t in (0, 8, 10)] == [4, 4, 4]
-    assert found[8].standing == "activating"
-    assert found[10].standing == "active"
+    assert found[8].activation == "activating"
+    assert found[10].activation == "active"
     assert found[10].desired == 2
     assert (found[12].ready, found[12].want) == (2, 1)
 
@@ -365,8 +380,8 @@ def test_a_floor_replaces_the_minimum():
 def test_too_few_for_the_minimum_is_activating():
     """Two of three are ready: it takes traffic, and is not yet what was asked for."""
     chosen = settings(10, min_scale="3")
-    assert reconciled(chosen, ACTIVE, ready=2).status.standing is Activation.ACTIVATING
-    assert reconciled(chosen, ACTIVE, ready=3).status.standing is Activation.ACTIVE
+    assert reconciled(chosen, ACTIVE, ready=2).status.activation is Activation.ACTIVATING
+    assert reconciled(chosen, ACTIVE, ready=3).status.activation is Activation.ACTIVE
 
 
 def test_an_active_revision_keeps_one_replica_for_a_stable_window():
@@ -375,7 +390,7 @@ def test_an_active_revision_keeps_one_replica_for_a_stable_window():
     assert (reconciled(chosen, ACTIVE, 59).want, reconciled(chosen, ACTIVE, 59).replicas) == (1, 1)
     at_60 = reconciled(chosen, ACTIVE, 60)
     assert (at_60.want, at_60.replicas) == (0, 1)
-    assert at_60.status.standing is Activation.INACTIVE
+    assert at_60.status.activation is Activation.INACTIVE
 
 
 def test_the_last_replica_goes_at_once_when_the_activator_was_in_the_path():
@@ -385,7 +400,7 @@ def test_the_last_replica_goes_at_once_when_the_activator_was_in_the_path():
 
 def test_the_last_replica_waits_until_the_activator_has_been_in_the_path():
     """The activator came in when it became inactive, at 100 s: 30 s of grace end at 130 s."""
-    status = RevisionStatus(Activation.INACTIVE, since=100, initialised=True, proxied=100)
+    status = RevisionStatus(Activation.INACTIVE, since=100, initialised=True, proxied_since=100)
     replicas = [reconciled(settings(10), status, now).replicas for now in (101, 129, 130)]
     assert replicas == [1, 1, 0]
 
@@ -401,8 +416,8 @@ def test_load_during_retention_meets_the_retained_replica():
     """One replica is kept from 96 s on; the load at 150 s finds it ready: no cold start."""
     chosen = settings(10, scale_to_zero_pod_retention_period="2m")
     found = rows([(0, 1), (30, 0), (150, 1)], chosen, until=170)
-    assert (found[140].want, found[140].replicas, found[140].standing) == (0, 1, "inactive")
-    assert (found[150].want, found[150].ready, found[150].standing) == (1, 1, "active")
+    assert (found[140].want, found[140].replicas, found[140].activation) == (0, 1, "inactive")
+    assert (found[150].want, found[150].ready, found[150].activation) == (1, 1, "active")
 
 
 def test_scaling_to_zero_can_be_forbidden():
@@ -415,15 +430,15 @@ def test_a_revision_that_never_becomes_ready_is_given_up():
     """After the progress deadline of 20 s and 30 s more, without load."""
     found = rows([(0, 0)], settings(10, progress_deadline="20s"), cold=1000, until=60)
     assert (found[48].want, found[48].replicas) == (UNKNOWN, 1)
-    assert (found[50].want, found[50].replicas, found[50].standing) == (0, 0, "inactive")
+    assert (found[50].want, found[50].replicas, found[50].activation) == (0, 0, "inactive")
 
 
 def test_a_revision_may_start_with_no_replica():
     """It is inactive, nothing is known, and the first load starts what it needs."""
     chosen = settings(10, initial_scale="0", allow_zero_initial_scale="true")
     found = rows([(20, 8)], chosen, until=40)
-    assert (found[10].replicas, found[10].want, found[10].standing) == (0, UNKNOWN, "inactive")
-    assert found[10].proxied
+    assert (found[10].replicas, found[10].want, found[10].activation) == (0, UNKNOWN, "inactive")
+    assert found[10].activator_in_path
     assert (found[20].want, found[26].ready) == (2, 2)
 
 
@@ -565,7 +580,7 @@ def test_names_of_annotations_and_of_the_config_map_are_both_read():
     chosen = read(
         [("autoscaling.knative.dev/min-scale", "2"), ("stable-window", "40s"), ("window", "50s")]
     )
-    assert (chosen.min_scale, chosen.window_s, chosen.panic_window_s) == (2, 50, 5)
+    assert (chosen.min_scale, chosen.stable_window_s, chosen.panic_window_s) == (2, 50, 5)
 
 
 @pytest.mark.parametrize(
