@@ -18,12 +18,7 @@ class Exit(IntEnum):
 
 
 class Failure(Exception):
-    """A command cannot do what it is for; the text says why and what to do.
-
-    Args:
-        message: for people.
-        exit_code: for programs.
-    """
+    """A command cannot do what it is for; the text says why and what to do."""
 
     def __init__(self, message: str, exit_code: Exit) -> None:
         super().__init__(message)

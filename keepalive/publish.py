@@ -28,13 +28,6 @@ def publish(
 ) -> None:
     """Publish metrics; what a Pushgateway has of others, or of before, stays there.
 
-    Args:
-        registry: the metrics.
-        job: who tells them.
-        about: labels that say what they are about.
-        file: to write, whole or not at all.
-        gateway: the address of a Pushgateway.
-
     Raises:
         Failure: it did not work.
     """

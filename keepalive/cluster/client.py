@@ -105,12 +105,6 @@ class Cluster:
     ) -> dict[str, Any]:
         """Change an object that still has that version.
 
-        Args:
-            resource: of what kind.
-            name: of the object.
-            patch: RFC 7396.
-            version: its `resourceVersion`.
-
         Raises:
             Conflict: it has another version.
             Missing: there is none.

@@ -15,10 +15,6 @@ if TYPE_CHECKING:
 def scaler(cluster: Cluster, name: str) -> Target:
     """Read a HorizontalPodAutoscaler.
 
-    Args:
-        cluster: to ask.
-        name: of it.
-
     Raises:
         Failure: there is none.
     """

@@ -110,11 +110,6 @@ def revisions(
 ) -> Revisions:
     """Read the Revisions of a Service.
 
-    Args:
-        cluster: to ask.
-        service: its name.
-        floors_by_tag: floors of their own for the Revisions behind tags.
-
     Raises:
         Failure: there is no such Service, or none of its Revisions is ready yet.
     """

@@ -65,13 +65,6 @@ class Target:
 def change(cluster: Cluster, target: Target, floor: int, why: str, now: datetime) -> Failure | None:
     """Give a target another floor, unless it has been changed since it was read.
 
-    Args:
-        cluster: it is in.
-        target: as it was read.
-        floor: to have.
-        why: in words.
-        now: the time.
-
     Returns:
         Why there is no Event, if there is none; the floor has been changed all the same.
 

@@ -40,12 +40,7 @@ def written(revision: Thing) -> Iterator[str]:
 
 
 def perhaps_written(revision: Thing, services: Mapping[str, Thing]) -> Iterator[str]:
-    """Those of which it cannot be known, as nobody says who wrote them.
-
-    Args:
-        revision: a Revision.
-        services: Services by their names, in whose templates its annotations may be.
-    """
+    """Those of which it cannot be known, as nobody says who wrote them."""
     if _annotating(revision):
         return
     owner = get(revision, "metadata", "labels").get("serving.knative.dev/service", "")

@@ -1,15 +1,17 @@
 """Kinds of fields, and what is wrong with a value of each.
 
-A tree of these, as `fields.py` has it, says which fields an object has and what each may be. `look`
-of a kind yields what is wrong with a value, or which flag of the cluster it needs. A null counts as
-absent, as it does for Kubernetes.
+A tree of these, as `fields` has it, says which fields an object has and what each may be. A kind is
+called with a value and its path, and yields complaints, or flags of the cluster that the value
+needs. A null counts as absent, as it does for Kubernetes.
 """
+
+# ruff: noqa: D102 - `FieldKind` says what each `__call__` yields
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from keepalive.doctor.formats import quantity
 
@@ -46,19 +48,16 @@ class FlagNeed:
     flag: str
 
 
-class FieldKind(Protocol):
-    """What a field may be."""
-
-    def look(self, given: Any, at: str, /) -> Iterator[Complaint | FlagNeed]:
-        """What is wrong with a value that is not null, at a path."""
+Findings: TypeAlias = "Iterator[Complaint | FlagNeed]"
+FieldKind: TypeAlias = "Callable[[Any, str], Findings]"
+"""What is wrong with a value that is not null, at a path."""
 
 
 @dataclass(frozen=True, slots=True)
 class Anything:
     """Whatever it is."""
 
-    def look(self, _given: Any, _at: str, /) -> Iterator[Complaint | FlagNeed]:
-        """Nothing."""
+    def __call__(self, _given: Any, _at: str, /) -> Findings:
         yield from ()
 
 
@@ -72,8 +71,7 @@ class Text:
 
     check: Callable[[str], str | None] | None = None
 
-    def look(self, given: Any, at: str, /) -> Iterator[Complaint | FlagNeed]:
-        """What is wrong with a value."""
+    def __call__(self, given: Any, at: str, /) -> Findings:
         if isinstance(given, dict | list):
             yield Complaint(f"{at} must be a single value, a string", of_type=True)
         elif not isinstance(given, str):
@@ -89,8 +87,7 @@ class Whole:
     least: int = 0
     most: int = INT32
 
-    def look(self, given: Any, at: str, /) -> Iterator[Complaint | FlagNeed]:
-        """What is wrong with a value."""
+    def __call__(self, given: Any, at: str, /) -> Findings:
         if isinstance(given, dict | list):
             yield Complaint(f"{at} must be a single value, a whole number", of_type=True)
         elif type(given) is not int:
@@ -112,8 +109,7 @@ class Switch:
     only: bool | None = None
     why: str = ""
 
-    def look(self, given: Any, at: str, /) -> Iterator[Complaint | FlagNeed]:
-        """What is wrong with a value."""
+    def __call__(self, given: Any, at: str, /) -> Findings:
         if type(given) is not bool:
             yield Complaint(f"{at}: {given!r} must be true or false, without quotes", of_type=True)
         elif self.only not in {None, given}:
@@ -124,10 +120,9 @@ class Switch:
 class Port:
     """The number or the name of a port."""
 
-    def look(self, given: Any, at: str, /) -> Iterator[Complaint | FlagNeed]:
-        """What is wrong with a value."""
+    def __call__(self, given: Any, at: str, /) -> Findings:
         if type(given) is int:
-            yield from Whole(0, 65535).look(given, at)
+            yield from Whole(0, 65535)(given, at)
         elif not isinstance(given, str):
             yield Complaint(
                 f"{at}: {given!r} must be the number or the name of a port", of_type=True
@@ -138,8 +133,7 @@ class Port:
 class Amount:
     """A quantity of Kubernetes, not below zero."""
 
-    def look(self, given: Any, at: str, /) -> Iterator[Complaint | FlagNeed]:
-        """What is wrong with a value."""
+    def __call__(self, given: Any, at: str, /) -> Findings:
         if isinstance(given, dict | list | bool):
             yield Complaint(f"{at}: {given!r} must be a quantity such as 500m or 2Gi", of_type=True)
         elif (amount := quantity(given)) is None:
@@ -162,8 +156,7 @@ class Many:
     once: str = ""
     needs_one: bool = False
 
-    def look(self, given: Any, at: str, /) -> Iterator[Complaint | FlagNeed]:
-        """What is wrong with a value."""
+    def __call__(self, given: Any, at: str, /) -> Findings:
         if not isinstance(given, list):
             yield Complaint(f"{at} must be a list", of_type=True)
             return
@@ -171,7 +164,7 @@ class Many:
             yield Complaint(f"{at} is empty")
         seen = set()
         for index, one in enumerate(given):
-            yield from self.kind.look(one, f"{at}[{index}]")
+            yield from self.kind(one, f"{at}[{index}]")
             key = one.get(self.once) if self.once and isinstance(one, dict) else None
             if isinstance(key, str) and key:
                 if key in seen:
@@ -191,8 +184,7 @@ class Named:
     kind: FieldKind
     check: Callable[[str], str | None] | None = None
 
-    def look(self, given: Any, at: str, /) -> Iterator[Complaint | FlagNeed]:
-        """What is wrong with a value."""
+    def __call__(self, given: Any, at: str, /) -> Findings:
         if not isinstance(given, dict):
             yield Complaint(f"{at} must be a mapping", of_type=True)
             return
@@ -203,7 +195,7 @@ class Named:
             if self.check and (problem := self.check(key)):
                 yield Complaint(f"{at}: the name {key!r} {problem}")
             if value is not None:
-                yield from self.kind.look(value, f"{at}.{key}")
+                yield from self.kind(value, f"{at}.{key}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,8 +214,7 @@ class Fields:
     one_of: tuple[str, ...] = ()
     or_none: bool = False
 
-    def look(self, given: Any, at: str, /) -> Iterator[Complaint | FlagNeed]:
-        """What is wrong with a value."""
+    def __call__(self, given: Any, at: str, /) -> Findings:
         if not isinstance(given, dict):
             yield Complaint(f"{at or 'the document'} must be a mapping", of_type=True)
             return
@@ -237,7 +228,7 @@ class Fields:
                     f"{path} is unknown" + (f"; did you mean {near[0]}?" if near else "")
                 )
             elif value is not None:
-                yield from self.known[key].look(value, path)
+                yield from self.known[key](value, path)
         for key in self.needs:
             if given.get(key) in (None, "", []):
                 yield Complaint(f"{f'{at}.{key}'.lstrip('.')} is missing")
@@ -258,8 +249,7 @@ class Refused:
 
     why: str
 
-    def look(self, _given: Any, at: str, /) -> Iterator[Complaint | FlagNeed]:
-        """That it is refused."""
+    def __call__(self, _given: Any, at: str, /) -> Findings:
         yield Complaint(f"{at} is refused: {self.why}")
 
 
@@ -270,10 +260,9 @@ class BehindFlag:
     flag: str
     kind: FieldKind
 
-    def look(self, given: Any, at: str, /) -> Iterator[Complaint | FlagNeed]:
-        """The flag, then what is wrong with a value."""
+    def __call__(self, given: Any, at: str, /) -> Findings:
         yield FlagNeed(at, self.flag)
-        yield from self.kind.look(given, at)
+        yield from self.kind(given, at)
 
 
 def _no_string(key: object, at: str) -> Complaint:

@@ -33,20 +33,20 @@ if TYPE_CHECKING:
 
 def form(service: Thing, _: KnativeConfig) -> Iterator[str]:
     """Fields that do not exist or are missing, and values that cannot be."""
-    for told in SERVICE.look(service, ""):
+    for told in SERVICE(service, ""):
         if isinstance(told, Complaint):
             yield told.text
 
 
 def misshapen(service: Thing) -> bool:
     """Whether values are of another type than the rules expect."""
-    return any(isinstance(told, Complaint) and told.of_type for told in SERVICE.look(service, ""))
+    return any(isinstance(told, Complaint) and told.of_type for told in SERVICE(service, ""))
 
 
 def misplaced(revision: Thing) -> Iterator[str]:
     """What is wrong with the metadata of a Revision."""
     metadata = revision.get("metadata")
-    found = METADATA.look({} if metadata is None else metadata, "metadata")
+    found = METADATA({} if metadata is None else metadata, "metadata")
     yield from (told.text for told in found if isinstance(told, Complaint))
 
 
@@ -154,7 +154,7 @@ def needs(service: Thing) -> Iterator[tuple[str, Need]]:
     """What a Service has that a cluster's configuration guards, and what that has to say."""
     if setting(annotations_of(service), "initial-scale") == "0":
         yield "initial-scale: '0'", ZERO_INITIAL_SCALE
-    for told in SERVICE.look(service, ""):
+    for told in SERVICE(service, ""):
         if isinstance(told, FlagNeed):
             yield told.at, Need(told.flag)
     spec = revision(service)

@@ -70,11 +70,6 @@ class Backtest:
 def backtest(forecaster: Forecaster, begin: datetime, end: datetime) -> Backtest | None:
     """Forecast every step of a span, each its lead time before.
 
-    Args:
-        forecaster: with a history that has the span in it.
-        begin: of the span.
-        end: of the span.
-
     Returns:
         None if the data are too thin for any forecast.
     """

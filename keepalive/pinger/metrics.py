@@ -11,12 +11,7 @@ if TYPE_CHECKING:
 
 
 def registry(found: PingResult, now: float) -> CollectorRegistry:
-    """What a ping has found out.
-
-    Args:
-        found: its result.
-        now: seconds since 1970.
-    """
+    """What a ping has found out."""
     from prometheus_client import CollectorRegistry, Gauge
 
     from keepalive.pinger.check import PingOutcome

@@ -136,13 +136,7 @@ class _Need(NamedTuple):
 
 
 def decide(now: datetime, samples: FloorSamples, spec: FloorSpec) -> FloorDecision:
-    """Decide.
-
-    Args:
-        now: the time, with a zone.
-        samples: what is seen.
-        spec: what is wanted.
-    """
+    """Decide."""
     now = now.astimezone(UTC)
     finding = diagnose(
         samples.model, samples.node, per_replica=spec.per_replica, objective_s=spec.objective_s

@@ -56,14 +56,7 @@ def diagnose(
     per_replica: float,
     objective_s: float | None,
 ) -> PoolDiagnosis:
-    """Tell too few from too slow.
-
-    Args:
-        model: what replicas show; None when nothing is known.
-        node: what GPUs show; None when nothing is known.
-        per_replica: how many requests a replica is meant to have at once.
-        objective_s: seconds within which 95 % of swaps should be answered; None asks nothing.
-    """
+    """Tell too few from too slow."""
     if model is None:
         return PoolDiagnosis(PoolState.UNKNOWN)
     advice = tuple(_advice(model, node))

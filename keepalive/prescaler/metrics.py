@@ -40,12 +40,7 @@ _FORECAST = {
 
 
 def registry(done: Round, now: float) -> CollectorRegistry:
-    """What a round has seen and done; what is not known is left out.
-
-    Args:
-        done: the round.
-        now: seconds since 1970.
-    """
+    """What a round has seen and done; what is not known is left out."""
     from prometheus_client import CollectorRegistry, Gauge
 
     from keepalive.prescaler.diagnose import PoolState

@@ -13,12 +13,7 @@ if TYPE_CHECKING:
 
 
 def notes(targets: Iterable[Target], told: tuple[str, ...]) -> dict[str, str]:
-    """What to say of each target, by its name: an old hold each time, the rest once.
-
-    Args:
-        targets: that were read.
-        told: names of those of which it has been said before.
-    """
+    """What to say of each target, by its name: an old hold each time, the rest once."""
     made = {}
     for each in targets:
         if HOLD in each.left:

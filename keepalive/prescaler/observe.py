@@ -39,11 +39,7 @@ class Observation:
 
 
 class PoolObserver:
-    """Asks Prometheus, and keeps the history of demand from one round to the next.
-
-    Args:
-        config: which Prometheus, and which metrics in it.
-    """
+    """Asks Prometheus, and keeps the history of demand from one round to the next."""
 
     def __init__(self, config: PrescalerConfig) -> None:
         self._config = config

@@ -84,12 +84,6 @@ def decide(
 ) -> PreflightResult:
     """What has to be done otherwise than the manifests say.
 
-    Args:
-        asked: what is to be deployed.
-        live: the Service as it is.
-        applied: as it would be; None when the cluster does not say.
-        revisions: those that have traffic.
-
     Raises:
         Failure: it would not do what it seems to.
     """

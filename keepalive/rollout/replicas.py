@@ -38,10 +38,6 @@ def needed(revisions: Iterable[dict[str, Any]], template: Mapping[str, str]) -> 
 
     At least what its template says itself, at most its `max-scale`: with more it would never be
     ready.
-
-    Args:
-        revisions: those that have traffic.
-        template: annotations of the new one.
     """
     serving = sum(max(floor(revision), replicas(revision)) for revision in revisions)
     return bounded(max(1, started_with(template), serving), template)

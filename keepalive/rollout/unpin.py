@@ -17,10 +17,6 @@ if TYPE_CHECKING:
 def unpin(live: LiveService, say: Callable[[str], None]) -> None:
     """Have the latest revision take the traffic, as after any update, if it is who has it now.
 
-    Args:
-        live: the Service.
-        say: told what happens.
-
     Raises:
         Failure: another one would get the traffic, unproven; the text says how to prove it.
     """

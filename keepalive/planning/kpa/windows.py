@@ -30,11 +30,7 @@ class WindowBuckets(Protocol):
 
 
 class TimedBuckets:
-    """The plain average.
-
-    Args:
-        seconds: how long it is.
-    """
+    """The plain average."""
 
     def __init__(self, seconds: int) -> None:
         self._buckets = [0.0] * seconds

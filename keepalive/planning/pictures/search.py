@@ -25,12 +25,6 @@ def frontier(trials: Iterable[Trial]) -> list[Trial]:
 def draw(tried: Sequence[Trial], naive: Sequence[Trial], best: Trial, path: Path) -> None:
     """Draw all trials, the frontier and the naive choices.
 
-    Args:
-        tried: what the search has tried.
-        naive: what it is compared with.
-        best: what was chosen.
-        path: of the picture; its ending says the format.
-
     Raises:
         ModuleNotFoundError: matplotlib is not there.
     """

@@ -59,11 +59,6 @@ class Bounds:
 def search(trials: Trials, bounds: Bounds, told: Callable[[Trial], None]) -> tuple[Trial, bool]:
     """Look for the cheapest choice that keeps the objective.
 
-    Args:
-        trials: what simulates.
-        bounds: within what.
-        told: is called after each simulation.
-
     Returns:
         The best, or what comes nearest if none keeps the objective; and whether it was kept with
         other chances as well.

@@ -35,13 +35,7 @@ patches:
 
 
 def component(choice: PlanChoice, service: BatchTimes, name: str) -> str:
-    """`kustomization.yaml` of a component that sets what was chosen.
-
-    Args:
-        choice: what was chosen.
-        service: how long batches take.
-        name: of the Knative Service.
-    """
+    """`kustomization.yaml` of a component that sets what was chosen."""
     annotations = "\n".join(
         f'              autoscaling.knative.dev/{key}: "{value}"'
         for key, value in annotated(choice, service).items()

@@ -22,12 +22,7 @@ _QUEUE = 10
 
 
 def naive(trials: Trials, most: int) -> Iterator[Trial]:
-    """Simulate them.
-
-    Args:
-        trials: what simulates.
-        most: the most replicas.
-    """
+    """Simulate them."""
     yield static_peak(trials, most)
     service = trials.given.service
     start = trials.begin_with(service, most)

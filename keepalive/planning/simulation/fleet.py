@@ -32,11 +32,7 @@ class Nodes:
 
 
 class GpuPool:
-    """Who has a GPU, and how many there are.
-
-    Args:
-        nodes: what there can be; None for GPUs that are there at once and paid for while in use.
-    """
+    """Who has a GPU, and how many there are."""
 
     def __init__(self, nodes: Nodes | None) -> None:
         self._nodes = nodes

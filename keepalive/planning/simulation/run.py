@@ -96,12 +96,7 @@ class SecondsCache:
 
 
 def simulate(scenario: Scenario, memo: SecondsCache | None = None) -> SimulationOutcome:
-    """Simulate all seconds.
-
-    Args:
-        scenario: what is simulated.
-        memo: seconds of other runs with the same service, which is added to.
-    """
+    """Simulate all seconds."""
     return _Run(scenario, memo or SecondsCache()).run()
 
 

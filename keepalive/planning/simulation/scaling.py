@@ -152,12 +152,7 @@ class HpaScaling:
 
 
 class StaticScaling:
-    """Always as many.
-
-    Args:
-        replicas: how many.
-        queue: how many requests each replica lets wait.
-    """
+    """Always as many."""
 
     def __init__(self, replicas: int, queue: int) -> None:
         self._replicas = replicas

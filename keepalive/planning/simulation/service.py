@@ -50,10 +50,6 @@ def read(path: Path, batch: int | None = None) -> BatchTimes:
 
     Between two measured sizes it goes straight; below the first, a batch costs what the first does.
 
-    Args:
-        path: of the file.
-        batch: the largest batch; None for the largest measured.
-
     Raises:
         UnreadableTrace: the file is missing or not like that.
     """

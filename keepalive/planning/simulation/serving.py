@@ -78,11 +78,6 @@ NOTHING = Second(0, 0, 0, 0, 0.0, 0.0, np.zeros(0, np.intp), np.zeros(0, np.int6
 class RequestQueue:
     """The queue and the replicas that take from it.
 
-    Args:
-        service: how long batches take.
-        deadline_s: how long a request may wait.
-        noise: a source of chance for how long batches take.
-
     Attributes:
         free: (seconds at which it is free, number) of each ready replica, as a heap.
         waiting: when each request that has not begun came, by time.

@@ -183,7 +183,7 @@ class TestSomethingIsWrong:
     def test_one_that_is_worse_under_load_gives_its_traffic_back(self, ember, connect, monkeypatch):
         seen = spied(ember)
         told = {OLD: RevisionMetrics(1000, 0.0, 0.4), NEW: RevisionMetrics(1000, 0.0, 0.4)}
-        monkeypatch.setattr(rolling.judge, "look", lambda _, name, *__: told[name])
+        monkeypatch.setattr(rolling.judge, "revision_metrics", lambda _, name, *__: told[name])
         time = Time(lambda: None, lambda: told.update({NEW: RevisionMetrics(500, 0.2, 0.4)}))
         with pytest.raises(RevisionRejected, match=r"20\.0% of its swaps fail; 0\.5% are allowed"):
             make(connect, time, steps=(5, 50, 100), prometheus=object()).run()
