@@ -24,6 +24,8 @@ from warmup.plans.tensorrt import RTX, Library, library
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+pytest_plugins = ["tests.durations"]
+
 IMAGES = "tests/image/"
 STRICT = os.environ.get("EMBER_TEST_STRICT") == "1"
 
