@@ -5,6 +5,8 @@ BIN := $(VENV)/bin
 BENCH := .venv-bench
 
 .DEFAULT_GOAL := help
+# Without compiled files every process that tests start would compile Ember again.
+unexport PYTHONDONTWRITEBYTECODE
 .PHONY: $(shell sed -n 's/^\([a-z-]*\):.*\#\# .*/\1/p' Makefile)
 
 help: ## list these targets

@@ -5,18 +5,11 @@ from __future__ import annotations
 import re
 import warnings
 from copy import deepcopy
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import kubernetes_validate
-from cloudcoil.models.knative_serving.serving.v1 import Service
-from cloudcoil.models.knative_serving.serving.v1beta1 import DomainMapping
-from cloudcoil.models.prometheus_operator.v1 import PodMonitor, PrometheusRule, ServiceMonitor
 from pydantic import ValidationError
-
-with warnings.catch_warnings():  # about names of theirs that shadow each other
-    warnings.simplefilter("ignore")
-    from cloudcoil.models.knative_eventing.eventing.v1 import Broker, Trigger
-    from cloudcoil.models.knative_eventing.sources.v1 import SinkBinding
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,16 +17,6 @@ if TYPE_CHECKING:
     from tests.knative.manifests import Manifests
 
 KUBERNETES = "1.36.0"
-_EXTENSIONS = {
-    "eventing.knative.dev/v1": {"Broker": Broker, "Trigger": Trigger},
-    "serving.knative.dev/v1beta1": {"DomainMapping": DomainMapping},
-    "sources.knative.dev/v1": {"SinkBinding": SinkBinding},
-    "monitoring.coreos.com/v1": {
-        "PodMonitor": PodMonitor,
-        "PrometheusRule": PrometheusRule,
-        "ServiceMonitor": ServiceMonitor,
-    },
-}
 UNPUBLISHED = {"DNSEndpoint", "RabbitmqBrokerConfig"}
 """Kinds whose form nobody has published as a package."""
 _LEFT_OPEN = {"spec.delivery.timeout", "spec.template.spec.volumes[].image"}
@@ -47,10 +30,32 @@ _KNATIVES_OWN = (
 )
 
 
+@cache
+def _extensions() -> dict[str, dict[str, Any]]:
+    """Models of what is not Kubernetes' own; they take seconds to import."""
+    from cloudcoil.models.knative_serving.serving.v1beta1 import DomainMapping
+    from cloudcoil.models.prometheus_operator.v1 import PodMonitor, PrometheusRule, ServiceMonitor
+
+    with warnings.catch_warnings():  # about names of theirs that shadow each other
+        warnings.simplefilter("ignore")
+        from cloudcoil.models.knative_eventing.eventing.v1 import Broker, Trigger
+        from cloudcoil.models.knative_eventing.sources.v1 import SinkBinding
+    return {
+        "eventing.knative.dev/v1": {"Broker": Broker, "Trigger": Trigger},
+        "serving.knative.dev/v1beta1": {"DomainMapping": DomainMapping},
+        "sources.knative.dev/v1": {"SinkBinding": SinkBinding},
+        "monitoring.coreos.com/v1": {
+            "PodMonitor": PodMonitor,
+            "PrometheusRule": PrometheusRule,
+            "ServiceMonitor": ServiceMonitor,
+        },
+    }
+
+
 def form(manifests: Manifests) -> Iterator[str]:
     """What is not of the form, unknown fields included."""
     for document in manifests.documents:
-        extension = _EXTENSIONS.get(document["apiVersion"], {}).get(document["kind"])
+        extension = _extensions().get(document["apiVersion"], {}).get(document["kind"])
         if document in manifests.services:
             yield from _knative(document)
         elif extension:
@@ -82,6 +87,8 @@ def _modelled(document: dict[str, Any], model: type) -> Iterator[str]:
 
 
 def _knative(service: dict[str, Any]) -> Iterator[str]:
+    from cloudcoil.models.knative_serving.serving.v1 import Service
+
     wrong = list(_modelled(service, Service))
     yield from wrong
     if wrong:
