@@ -56,6 +56,9 @@ test: $(VENV)/.dev services lint ## lint, types, import arrows and the whole tes
 test-fast: $(VENV)/.dev ## the tests without the slow suites
 	$(PYTEST) -m "not slow"
 
+soak: $(VENV)/.dev services ## the whole test suite, with all that it has no time for otherwise
+	EMBER_TEST_SOAK=1 $(PYTEST)
+
 attack: $(VENV)/.dev services ## hostile input against a real replica: no failure, memory and /healthz in bounds
 	@$(BIN)/python -m tests.attack $(ARGS)
 
