@@ -1,4 +1,4 @@
-"""`python -m tests.figures.rooms` draws docs/rooms.svg: the rooms, and a swap's way through them."""
+"""`python -m tests.figures.rooms` draws docs/rooms.svg: the rooms, and the way of a swap."""
 
 from __future__ import annotations
 
@@ -75,9 +75,12 @@ STEPS = [
 
 def svg() -> str:
     """The figure."""
-    parts = [
+    head = (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" '
-        f'height="{HEIGHT}" font-family="system-ui, sans-serif" font-size="13">',
+        f'height="{HEIGHT}" font-family="system-ui, sans-serif" font-size="13">'
+    )
+    parts = [
+        head,
         f'<rect width="{WIDTH}" height="{HEIGHT}" fill="#ffffff"/>',
         _text(24, 34, "Rooms, the higher using the lower; and the way of one swap", INK, 17),
     ]

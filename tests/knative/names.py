@@ -121,6 +121,7 @@ def ember() -> dict[str, click.Command]:
     return found
 
 
+@cache
 def gets() -> set[str]:
     """The paths that answer GET; tests/function/http holds the document equal to the routes."""
     return {path for path, methods in document()["paths"].items() if "get" in methods}

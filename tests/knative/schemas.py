@@ -8,7 +8,7 @@ from copy import deepcopy
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-import kubernetes_validate
+import kubernetes_validate.utils
 from pydantic import ValidationError
 
 if TYPE_CHECKING:
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from tests.knative.manifests import Manifests
 
 KUBERNETES = "1.36.0"
+# It would read its files anew for every object.
+kubernetes_validate.utils.schema_contents = cache(kubernetes_validate.utils.schema_contents)
 UNPUBLISHED = {"DNSEndpoint", "RabbitmqBrokerConfig"}
 """Kinds whose form nobody has published as a package."""
 _LEFT_OPEN = {"spec.delivery.timeout", "spec.template.spec.volumes[].image"}

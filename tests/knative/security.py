@@ -6,6 +6,7 @@ Each check yields what breaks the promise, in words.
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import yaml
@@ -102,6 +103,7 @@ def pinned(manifests: Manifests) -> Iterator[str]:
             yield f"{name}: {image} is not the one that is pinned"
 
 
+@cache
 def _images() -> list[dict[str, str]]:
     return yaml.safe_load((KNATIVE / "images" / "kustomization.yaml").read_text())["images"]
 
