@@ -12,9 +12,9 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from function.admission import setup
 from function.problems import KINDS
-from function.process import assemble
+from function.process.wiring.admission import build_admission
+from function.process.wiring.service import build_service
 from function.quality_warning import QualityWarning
 from function.settings import Settings, load
 from function.telemetry.metrics import Metrics
@@ -61,8 +61,11 @@ def cautions() -> str:
 
 def metrics() -> str:
     """Every metric."""
-    service = assemble.service(load({}))
-    parts = setup.parts(load({}), lambda: service.places)
+    defaults = load({})
+    service = build_service(defaults)
+    parts = build_admission(
+        defaults.access, defaults.redis, defaults.requests, lambda: service.places
+    )
     described = Metrics(Replica(service), service, parts, lambda: False).described
     service.close()
     return table(

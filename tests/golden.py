@@ -14,7 +14,7 @@ import cv2
 
 from function import settings
 from function.images.decode import decode
-from function.process import assemble
+from function.process.wiring.service import embedded
 from function.requests import SwapRequest, Upload
 from function.service import golden
 from function.service.service import Service
@@ -26,9 +26,9 @@ SIDE = 96
 
 
 async def main() -> None:
-    expected = read(assemble.embedded())
-    models = manifest.read(assemble.embedded())
-    service = Service(models, workers=1, max_pixels=settings.load({}).max_pixels)
+    expected = read(embedded())
+    models = manifest.read(embedded())
+    service = Service(models, workers=1, max_pixels=settings.load({}).images.max_pixels)
     await service.load()
     source = Upload(expected.source.read_bytes(), "source")
     target = Upload(expected.target.read_bytes(), "target")

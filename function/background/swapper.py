@@ -24,7 +24,7 @@ from function.video.parts import Doubled, Folder
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from function.admission.setup import AdmissionParts
+    from function.admission.parts import AdmissionParts
     from function.background.events.processor import EventProcessor
     from function.background.jobs.runner import JobRunner
     from function.images.kinds import FileKind

@@ -63,7 +63,7 @@ async def swap_folder(
     async with opened(settings) as service:
         with progress:
             bar = progress.add_task("Swapping", total=len(targets))
-            ahead = settings.threads or usable_cpus()
+            ahead = settings.engines.threads or usable_cpus()
             async for target, outcome in _each(service, wanted, targets, ahead):
                 if isinstance(outcome, Problem):
                     failed += 1

@@ -18,7 +18,7 @@ import click
 
 import function
 from function.faces import models
-from function.process import assemble
+from function.process.wiring.service import build_service, embedded
 from function.settings import load
 from warmup.failures import DamagedError, ManifestError, WarmupError
 from warmup.models import manifest
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from warmup.plans.precision import Feed
     from warmup.plans.stored import Plans
     from warmup.plans.tensorrt import Library
+    from warmup.settings.settings import WarmupSettings
 
 _FILE = click.argument("file", required=False, type=click.Path(path_type=Path))
 _MOST_FED = 512
@@ -165,7 +166,7 @@ def check(*, file: Path | None, roles: tuple[str, ...]) -> None:
     bad, fed = 0, _inputs(settings, file, _samples())
     with prefetch(_chosen(file, settings, roles), settings.stores) as ready:
         of_role = {model.role: model for model in ready.models}
-        for role, keys in needed(ready.models, settings):
+        for role, keys in needed(ready.models, settings.plans, settings.engines.gpus):
             found = next(filter(None, map(plans.find, keys)), None)
             if found is None:
                 bad += 1
@@ -208,8 +209,8 @@ def _gpu() -> nvml.Gpu:
     return nvml.first()
 
 
-def _chosen(file: Path | None, settings: Settings, roles: tuple[str, ...]) -> Sequence[Model]:
-    found = manifest.read(file or settings.models.manifest or assemble.embedded())
+def _chosen(file: Path | None, settings: WarmupSettings, roles: tuple[str, ...]) -> Sequence[Model]:
+    found = manifest.read(file or settings.models.manifest or embedded())
     known = [model.role for model in found]
     if unknown := [role for role in roles if role not in known]:
         raise ManifestError(f"there is no model for {', '.join(unknown)}; there are: {known}")
@@ -219,7 +220,7 @@ def _chosen(file: Path | None, settings: Settings, roles: tuple[str, ...]) -> Se
 
 def _proof(
     model: Model,
-    settings: Settings,
+    settings: WarmupSettings,
     fed: dict[str, list[tuple[NDArray[np.float32], ...]]],
 ) -> Proof:
     from function.runtime.proof import Proof
@@ -302,7 +303,7 @@ async def _swap_all(
     changed = variables.replace(
         settings, manifest=file or settings.models.manifest, backends=("cpu",), variant=None
     )
-    service = assemble.service(changed, open_engine=opened)
+    service = build_service(changed, open_engine=opened)
     try:
         await service.fetch()
         await service.load()

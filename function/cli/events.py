@@ -43,7 +43,7 @@ def test(path: Path, file: Path | None, headers: tuple[str, ...]) -> None:
     -H 'ce-type: …' also the data of one. Nothing is fetched or written. The exit code is 65 when an
     event cannot be read or no rule fits.
     """
-    file = file or load(os.environ).events
+    file = file or load(os.environ).events.events
     if file is None:
         raise click.UsageError("Name the rules with --rules, or with EMBER_EVENTS.")
     rules = rules_file.read(file)

@@ -44,7 +44,7 @@ def faces(image: Path, draw: Path | None, *, as_json: bool) -> None:
     trace = Timings()
     found = asyncio.run(_find(settings, upload, trace))
     if draw:
-        write(draw, _drawn(upload, found, format_, settings.max_pixels))
+        write(draw, _drawn(upload, found, format_, settings.images.max_pixels))
     if as_json:
         click.echo(json.dumps(report.of_faces(found, trace)))
     else:

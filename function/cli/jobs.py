@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from function.background.jobs import report, setup
+from function.background.jobs import report
 from function.background.jobs.files import JobFilesError
 from function.background.jobs.job import key_of, owner_of
 from function.background.jobs.store import JobStoreError
 from function.cli.failure import Failure
 from function.exits import Exit
+from function.process.wiring.jobs import build_job_files, build_job_store, jobs_redis_url
 from function.settings import load
 
 if TYPE_CHECKING:
@@ -124,13 +125,19 @@ def purge(older: float | None, subject: str | None, also_open: bool, yes: bool) 
 async def _opened() -> AsyncIterator[tuple[JobStore, JobFiles]]:
     """The book and the shelf that the settings describe."""
     settings = load(os.environ)
-    if setup.redis_url(settings) is None:
+    if jobs_redis_url(settings.redis) is None:
         raise Failure(
             "EMBER_REDIS_URL is not set: without Redis, jobs are in the memory of a server and are"
             " seen only over HTTP, at /v1/jobs.",
             Exit.CONFIG,
         )
-    book, shelf = setup.book(settings), setup.shelf(settings)
+    book = build_job_store(settings.redis)
+    shelf = build_job_files(
+        settings.jobs,
+        settings.redis,
+        timeout_s=settings.uris.uri_timeout_s,
+        body_bytes=settings.requests.max_body_bytes,
+    )
     try:
         yield book, shelf
     finally:

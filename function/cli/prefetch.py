@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from function.process import assemble
+from function.process.wiring.service import embedded
 from function.service import plans
 from function.settings import load
 from warmup.cli import bring, repeated
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 def prefetch(*, every: float | None) -> None:
     """Bring both into the store."""
     settings = load(os.environ, alone=False)
-    found = manifest.read(settings.models.manifest or assemble.embedded())
+    found = manifest.read(settings.models.manifest or embedded())
     models = manifest.narrowed(found, settings.models.variant)
 
     def both(report: Callable[[FetchProgress], None], stop: threading.Event) -> None:
         bring(models, settings, report, stop)
-        plans.fetch(models, settings, report, stop)
+        plans.fetch(models, settings, settings.engines, report, stop)
 
     repeated(both, every)

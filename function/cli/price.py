@@ -28,10 +28,10 @@ def price(images: tuple[Path, ...], sources: int, faces: str, *, as_json: bool) 
     Several are priced as one batch, and each by itself as well. The sources, and the photo for
     `--faces like`, count as photos of usual size. EMBER_POLICY names the price list.
     """
-    from function.admission import setup
     from function.faces.select import Selection
+    from function.process.wiring.admission import policy
 
-    prices = setup.policy(load(os.environ)).prices
+    prices = policy(load(os.environ).access).prices
     named = Selection.parse(faces).named
     jobs = {path: _job(path, sources, named, like=faces.strip() == "like") for path in images}
     alone = {path: prices.of(job) for path, job in jobs.items()}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
-from function.process.assemble import service
+from function.process.wiring.service import build_service
 from warmup.settings import variables
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ async def opened(settings: Settings) -> AsyncIterator[Service]:
     Raises:
         WarmupError: the models cannot be loaded.
     """
-    ready = service(variables.replace(settings, variant=None))
+    ready = build_service(variables.replace(settings, variant=None))
     try:
         await ready.load()
         yield ready

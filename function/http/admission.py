@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 
     from function.admission.account import Allowance, Debit, Receipt
     from function.admission.load import Refusal
+    from function.admission.parts import AdmissionParts
     from function.admission.policy import Prices, Tier
     from function.admission.quota import Standing
-    from function.admission.setup import AdmissionParts
 
 LANE = "Ember-Lane"
 TIMEOUT = "Request-Timeout"

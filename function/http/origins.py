@@ -19,7 +19,7 @@ from function.problems import Problem
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from function.settings import Settings
+    from function.settings.access import AccessSettings, AddressSettings
 
 ANY = "*"
 _SENT = (
@@ -51,15 +51,15 @@ class Origins:
     own: str | None = None
 
     @classmethod
-    def of(cls, settings: Settings) -> Origins:
+    def of(cls, address: AddressSettings, access: AccessSettings) -> Origins:
         """As the settings say.
 
         Without authentication, a server listens to its own machine only, unless they allow
         everybody.
         """
-        anonymous = settings.auth == "none"
-        own = settings.host.lower() if anonymous and not settings.allow_anonymous else None
-        return cls(frozenset(settings.cors_origins), anonymous, own)
+        anonymous = access.auth == "none"
+        own = address.host.lower() if anonymous and not address.allow_anonymous else None
+        return cls(frozenset(address.cors_origins), anonymous, own)
 
     def check(self, headers: Mapping[str, str]) -> None:
         """See that the page that sends a request may do so.

@@ -71,12 +71,13 @@ def serve(settings: Settings, timeline: Timeline) -> int:
 async def _serve(settings: Settings, timeline: Timeline) -> tuple[int, bool]:
     """See `serve`; also whether threads are still at work."""
     stop = _Stop()
-    timeline.pod(settings.pod_created, settings.pod_scheduled)
+    process, address = settings.process, settings.address
+    timeline.pod(process.pod_created, process.pod_scheduled)
     try:
         with timeline.span("bind"):
-            sockets = _bind(settings.host, settings.port)
+            sockets = _bind(address.host, address.port)
     except OSError as error:
-        facts = {"host": settings.host, "port": settings.port, "reason": error.strerror}
+        facts = {"host": address.host, "port": address.port, "reason": error.strerror}
         log.error("cannot listen", extra=facts)  # noqa: TRY400 (the reason says it all)
         return Exit.UNAVAILABLE, False
     log.info("listening", extra={"url": _url(sockets[0])})
@@ -85,33 +86,35 @@ async def _serve(settings: Settings, timeline: Timeline) -> tuple[int, bool]:
     await early.listen(sockets)
     await _answer_who_waits()
 
-    from function.process import assemble
+    from function.process.wiring.service import build_service
 
-    service = assemble.service(settings, timeline)
-    replica = Replica(service, Retry(settings.warmup_retry_s), timeline)
+    service = build_service(settings, timeline)
+    replica = Replica(service, Retry(settings.replica.warmup_retry_s), timeline)
     replica.listeners += [stop.on_phase, _collect_garbage]
-    health = Health(replica, service, settings.stuck_s)
-    service.imports.begin("runtime", "http", *(["otlp"] if settings.traces else []), "work")
+    health = Health(replica, service, settings.replica.stuck_s)
+    service.imports.begin(
+        "runtime", "http", *(["otlp"] if settings.telemetry.traces else []), "work"
+    )
     replica.start()
     await service.imports.have("http")
 
     from aiohttp import web
 
-    from function.http.app import EDGE, METRICS, build
     from function.http.connection import Runner
+    from function.process.wiring.server import build_server
 
     try:
-        recording = await _recorded(settings, service.imports)
-        app = build(settings, health)
+        recording = await _recorded(settings.telemetry.traces, service.imports)
+        server = build_server(settings, health)
     except SettingsError as error:
         print(f"Error: {error}", file=sys.stderr)
         service.close()
         return Exit.CONFIG, service.busy
     runner = Runner(
-        app,
-        app[EDGE],
-        shutdown_timeout=settings.drain_timeout_s,
-        answer_timeout=settings.answer_timeout_s,
+        server.app,
+        server.edge,
+        shutdown_timeout=process.drain_timeout_s,
+        answer_timeout=settings.requests.answer_timeout_s,
     )
     await runner.setup()
     try:
@@ -119,10 +122,10 @@ async def _serve(settings: Settings, timeline: Timeline) -> tuple[int, bool]:
             await web.SockSite(runner, each).start()
         early.hand_over(cast("web.Server", runner.server))
         async with _background(
-            _memory(settings.memory_soft_limit, stop.on_memory),
+            _memory(settings.replica.memory_soft_limit, stop.on_memory),
             _trim(),
-            heartbeat.keep(service, replica, settings.heartbeat_s, app[METRICS].beat)
-            if settings.heartbeat_s
+            heartbeat.keep(service, replica, settings.replica.heartbeat_s, server.metrics.beat)
+            if settings.replica.heartbeat_s
             else None,
             upgrade.follow(service, replica) if service.upgrades else None,
         ):
@@ -130,7 +133,7 @@ async def _serve(settings: Settings, timeline: Timeline) -> tuple[int, bool]:
         replica.drain()
         if replica.served or stop.code:
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(settings.drain_grace_s):
+                async with asyncio.timeout(process.drain_grace_s):
                     await stop.at_once.wait()
     finally:
         await runner.cleanup()
@@ -139,20 +142,20 @@ async def _serve(settings: Settings, timeline: Timeline) -> tuple[int, bool]:
     return stop.code, service.busy
 
 
-async def _recorded(settings: Settings, imports: Imports) -> Callable[[], None]:
-    """Record spans where the settings want that; what ends it.
+async def _recorded(traces: str | None, imports: Imports) -> Callable[[], None]:
+    """Send spans to the collector at `traces`, if there is one; what ends that.
 
     Raises:
         SettingsError: the extra is not there, or the SDK's own variables are wrong.
     """
-    if settings.traces is None:
+    if traces is None:
         return lambda: None
     try:
         with needing("EMBER_TRACES", "otel"):
             await imports.have("otlp")
         from function.telemetry.otlp import Otlp
 
-        recorder = Otlp(settings.traces)
+        recorder = Otlp(traces)
     except ValueError as error:
         raise SettingsError([f"A variable of OpenTelemetry (OTEL_…) is wrong: {error}"]) from None
     spans.record_with(recorder)

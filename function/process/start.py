@@ -23,7 +23,7 @@ from warmup.settings.variables import SettingsError
 from warmup.timeline import Timeline
 
 if TYPE_CHECKING:
-    from function.settings import Settings
+    from function.settings.access import AddressSettings
 
 _ADVICE = {
     errno.EADDRINUSE: "Stop what uses it, or choose another with EMBER_PORT.",
@@ -55,11 +55,12 @@ def run() -> int:
         settings = load(os.environ)
     except SettingsError as error:
         return _refuse(str(error), Exit.CONFIG)
-    if refusal := _refusal(settings):
+    address = settings.address
+    if refusal := _refusal(address, settings.access.auth):
         return _refuse(*refusal)
-    logs.setup(settings.log_format, settings.log_level)
-    if sys.stderr.isatty() and settings.port:
-        url = _url(settings.host, settings.port)
+    logs.setup(settings.telemetry.log_format, settings.telemetry.log_level)
+    if sys.stderr.isatty() and address.port:
+        url = _url(address.host, address.port)
         print(f"Ember is on {url} and loads its models; Ctrl-C ends it.", file=sys.stderr)
     from function.process.server import serve
     from function.runtime import heap
@@ -78,12 +79,12 @@ def run() -> int:
         return Exit.INTERNAL
 
 
-def _refusal(settings: Settings) -> tuple[str, Exit] | None:
+def _refusal(address: AddressSettings, auth: str) -> tuple[str, Exit] | None:
     """Why the address is not listened on, and the exit code."""
-    if reason := _unusable(settings.host, settings.port):
+    if reason := _unusable(address.host, address.port):
         return reason, Exit.UNAVAILABLE
-    if settings.auth == "none" and not settings.allow_anonymous and _exposed(settings.host):
-        return _ANYBODY.format(host=settings.host), Exit.CONFIG
+    if auth == "none" and not address.allow_anonymous and _exposed(address.host):
+        return _ANYBODY.format(host=address.host), Exit.CONFIG
     return None
 
 

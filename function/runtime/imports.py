@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 PARTS = {
     "runtime": "function.runtime.backends.optimised",
-    "http": "function.http.app",
+    "http": "function.process.wiring.server",
     "work": "function.service.work",
     "video": "function.video.clip",
     "otlp": "function.telemetry.otlp",

@@ -19,10 +19,11 @@ if TYPE_CHECKING:
     import threading
     from collections.abc import Callable, Iterator, Sequence
 
-    from function.settings import Settings
+    from function.settings.engines import EngineSettings
     from warmup.models.manifest import Model
     from warmup.models.progress import FetchProgress
     from warmup.plans.plan_key import PlanKey
+    from warmup.settings.settings import PlanSettings, WarmupSettings
 
 log = logging.getLogger("ember.plans")
 
@@ -36,20 +37,21 @@ class PlanSource:
     process of its own, as the builder needs much memory, and may end it.
 
     Args:
-        settings: the effective settings.
+        settings: where plans are kept and shared, and how they are made.
+        engines: whether they are built here, and for how many GPUs.
     """
 
-    def __init__(self, settings: Settings) -> None:
-        self._settings = settings
+    def __init__(self, settings: WarmupSettings, engines: EngineSettings) -> None:
+        self._settings, self._engines = settings, engines
         self._builder: subprocess.Popen[bytes] | None = None
         self._closed = False
 
     def obtain(self, wanted: Sequence[Model]) -> set[str]:
         """The roles of those models whose plans are here, after trying to have them."""
-        fetch(wanted, self._settings)
+        fetch(wanted, self._settings, self._engines)
         here = self._here(wanted)
         missing = [model.role for model in wanted if model.role not in here]
-        if missing and self._settings.build_plans and not self._closed:
+        if missing and self._engines.build_plans and not self._closed:
             self._build(missing)
             here = self._here(wanted)
         return here
@@ -63,7 +65,7 @@ class PlanSource:
     def _here(self, wanted: Sequence[Model]) -> set[str]:
         plans = open_plans(self._settings)
         here: dict[str, bool] = {}
-        for role, keys in needed(wanted, self._settings):
+        for role, keys in needed(wanted, self._settings.plans, self._engines.gpus):
             found = next(filter(None, map(plans.find, keys)), None)
             if found:
                 found[1].close()
@@ -89,7 +91,8 @@ class PlanSource:
 
 def fetch(
     wanted: Sequence[Model],
-    settings: Settings,
+    settings: WarmupSettings,
+    engines: EngineSettings,
     report: Callable[[FetchProgress], None] = lambda _: None,
     stop: threading.Event | None = None,
 ) -> None:
@@ -100,11 +103,11 @@ def fetch(
     Raises:
         StoppedError: `stop` was set.
     """
-    if "tensorrt" not in settings.backends or settings.plans.plans is None:
+    if "tensorrt" not in engines.backends or settings.plans.plans is None:
         return
     plans = open_plans(settings)
     try:
-        keys = list(needed(wanted, settings))
+        keys = list(needed(wanted, settings.plans, engines.gpus))
     except WarmupError as error:
         log.warning("no plans are fetched", extra={"reason": str(error)})
         return
@@ -121,16 +124,16 @@ def fetch(
 
 
 def needed(
-    wanted: Sequence[Model], settings: Settings
+    wanted: Sequence[Model], settings: PlanSettings, gpus: int
 ) -> Iterator[tuple[str, tuple[PlanKey, ...]]]:
     """For each model and each kind of GPU here: the role, and the keys of which any will do.
 
     Raises:
         WarmupError: there is no GPU, or nothing that runs plans.
     """
-    made_by = recipe(settings.plans)
+    made_by = recipe(settings)
     library = runner(made_by.flags)
-    kinds = {gpu.name: gpu for gpu in visible()[: settings.gpus]}
+    kinds = {gpu.name: gpu for gpu in visible()[:gpus]}
     for gpu in kinds.values():
         for model in wanted:
             yield model.role, models.plan_keys(model, made_by, library, gpu)

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from aiohttp.abc import AbstractResolver
 
-    from function.settings import Settings
     from function.storage.addresses import Network
     from function.storage.place import Facts, Object, Place, Take
 
@@ -28,15 +27,6 @@ T = TypeVar("T")
 SCHEMES = ("data", "https", "http", "gs", "file")
 _TRIES_AGAIN = 4
 _SILENCE_S = 10.0  # how long a connection may bring nothing
-
-
-def of(settings: Settings) -> Storage:
-    """The storage that the settings describe."""
-    return Storage(
-        networks=settings.uri_networks,
-        folders=settings.uri_folders,
-        timeout_s=settings.uri_timeout_s,
-    )
 
 
 class Storage:

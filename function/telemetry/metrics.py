@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from function.admission.load import LoadEstimator
-    from function.admission.setup import AdmissionParts
+    from function.admission.parts import AdmissionParts
     from function.background.events.outcome import Outcome
     from function.service.service import Service
     from warmup.replica import Replica

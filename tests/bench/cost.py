@@ -25,6 +25,7 @@ from function.runtime import heap
 from function.service.service import Service, sample
 from function.settings import load
 from function.telemetry.timings import Timings
+from warmup.settings.variables import replace as changed
 
 CASES = {
     "480p": (854, 480),
@@ -79,7 +80,7 @@ async def measure(rounds: int) -> None:
     source = Upload(sample("hopper"), "source")
     print("target             CPU ms   MiB   price   fair")
     heap.settle()
-    async with opened(replace(load(os.environ), threads=1)) as service:
+    async with opened(changed(load(os.environ), threads=1)) as service:
         await service.warm()
         for faces in (1, FACES):
             for name, (width, height) in CASES.items():

@@ -26,6 +26,8 @@ from aiohttp import web
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from function.process.wiring.server import WiredServer
+
 ANSWER = b'{"done": true}'
 CLIENTS = 32
 GOAL = 0.8
@@ -44,25 +46,25 @@ def bare() -> web.Application:
     return app
 
 
-def ember(keys: Path) -> web.Application:
-    """Ember's application and one more call, which does nothing."""
-    from dataclasses import replace
-
+def ember(keys: Path) -> WiredServer:
+    """Ember's server with one more call, which does nothing."""
     from function.admission.policy import PricedJob
     from function.http import body
-    from function.http.app import LIMITS, build
-    from function.process import assemble
+    from function.process.wiring.server import build_server
+    from function.process.wiring.service import build_service
     from function.service.health import Health
     from function.settings import load
     from function.telemetry import logs
     from warmup.replica import Replica
+    from warmup.settings.variables import replace
 
     logs.setup("json", "info")
     policy = keys.with_name("policy.toml")
     settings = replace(load({}), auth="keys", keys=keys, policy=policy)
-    service = assemble.service(settings)
-    app = build(settings, Health(Replica(service), service, settings.stuck_s))
-    limits = app[LIMITS]
+    service = build_service(settings)
+    health = Health(Replica(service), service, settings.replica.stuck_s)
+    server = build_server(settings, health)
+    limits = server.bodies
 
     async def handle(request: web.Request) -> web.Response:
         async with limits.door.visit(request) as visit:
@@ -70,20 +72,19 @@ def ember(keys: Path) -> web.Application:
             async with visit.work(PricedJob(pixels=1000)):
                 return web.Response(body=ANSWER, content_type="application/json")
 
-    app.router.add_post("/noop", handle)
-    return app
+    server.app.router.add_post("/noop", handle)
+    return server
 
 
 async def serve(name: str, port: int, keys: Path) -> None:
     """Serve one of the two until the process is ended."""
-    app = bare() if name == "bare" else ember(keys)
     if name == "bare":
-        runner = web.AppRunner(app, access_log=None)
+        runner = web.AppRunner(bare(), access_log=None)
     else:
-        from function.http.app import EDGE
         from function.http.connection import Runner
 
-        runner = Runner(app, app[EDGE], shutdown_timeout=1, answer_timeout=60)
+        server = ember(keys)
+        runner = Runner(server.app, server.edge, shutdown_timeout=1, answer_timeout=60)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", port).start()
     gc.freeze()  # as a replica does when it is ready

@@ -31,7 +31,7 @@ from PIL import Image
 from function.faces.pipeline import Pipeline
 from function.images.decode import decode
 from function.images.kinds import FileKind
-from function.process.assemble import service
+from function.process.wiring.service import build_service
 from function.requests import ClipRequest, Upload
 from function.runtime.cpus import usable_cpus
 from function.service.service import sample
@@ -63,7 +63,7 @@ def main() -> int:
 async def measure(folder: Path, size: tuple[int, int], seconds: int, rounds: int) -> int:
     """Both measurements with one service."""
     clip = film(folder / "clip.mp4", size, seconds)
-    ember = service(load(os.environ))
+    ember = build_service(load(os.environ))
     await ember.load()
     await ember.warm()
     source = sample("hopper")

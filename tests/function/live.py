@@ -15,9 +15,9 @@ from aiohttp import web, web_app
 from PIL import Image
 
 from function import settings
-from function.http.app import EDGE, build
 from function.http.connection import Runner
-from function.process import assemble
+from function.process.wiring.server import build_server
+from function.process.wiring.service import build_service
 from function.service.health import Health
 from function.service.service import sample
 from warmup.replica import Replica
@@ -33,7 +33,7 @@ class Live:
     Args:
         warm: whether to wait until it is ready.
         loop_factory: uvloop as in `serve`, or asyncio's own.
-        fetch: as of `build`.
+        fetch: as of `build_server`.
         changes: to `DEFAULTS`.
     """
 
@@ -90,12 +90,15 @@ class Live:
 
     async def _serve(self):
         self.loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
-        self.service = assemble.service(self.settings)
+        self.service = build_service(self.settings)
         self.replica = Replica(self.service)
-        health = Health(self.replica, self.service, self.settings.stuck_s)
-        self.app = app = build(self.settings, health, self._fetch)
+        health = Health(self.replica, self.service, self.settings.replica.stuck_s)
+        self.server = build_server(self.settings, health, self._fetch)
         runner = Runner(
-            app, app[EDGE], shutdown_timeout=5.0, answer_timeout=self.settings.answer_timeout_s
+            self.server.app,
+            self.server.edge,
+            shutdown_timeout=5.0,
+            answer_timeout=self.settings.requests.answer_timeout_s,
         )
         try:
             await runner.setup()

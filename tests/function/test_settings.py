@@ -15,7 +15,7 @@ from warmup.settings.variables import SettingsError, replace, variables
 
 def test_an_empty_environment_gives_the_defaults():
     assert load({}) == Settings()
-    assert (load({}).host, load({}).port) == ("127.0.0.1", 8080)
+    assert (load({}).address.host, load({}).address.port) == ("127.0.0.1", 8080)
 
 
 @pytest.mark.parametrize(
@@ -115,8 +115,8 @@ def test_an_address_of_redis_that_makes_no_sense_is_refused_without_showing_it(g
 
 
 def test_the_port_of_a_kubernetes_service_named_ember_is_no_setting():
-    assert load({"EMBER_PORT": "tcp://10.96.0.7:80"}).port == 8080
-    assert load({"EMBER_PORT": "tcp://10.96.0.7:80", "PORT": "9000"}).port == 9000
+    assert load({"EMBER_PORT": "tcp://10.96.0.7:80"}).address.port == 8080
+    assert load({"EMBER_PORT": "tcp://10.96.0.7:80", "PORT": "9000"}).address.port == 9000
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def test_what_contradicts_a_required_gpu_is_refused(more, problem):
 
 
 def test_a_required_gpu_does_not_mind_a_cpu_that_will_not_be_used():
-    assert load({"EMBER_REQUIRE_GPU": "1", "EMBER_BACKENDS": "cuda,cpu"}).require_gpu
+    assert load({"EMBER_REQUIRE_GPU": "1", "EMBER_BACKENDS": "cuda,cpu"}).engines.require_gpu
 
 
 def test_the_environment_is_read_nowhere_else():
@@ -152,16 +152,26 @@ def test_the_environment_is_read_nowhere_else():
         "cli/price.py",
         "cli/events.py",
         "cli/swap.py",
-        "startup.py",
+        "process/start.py",
     }
     passed_to_a_process = {"cli/coldstart.py"}
-    of_others = {"logs.py", "otlp.py", "runtime/backends/onnx.py", "runtime/driver.py"}
+    of_others = {
+        "telemetry/logs.py",
+        "telemetry/otlp.py",
+        "runtime/backends/onnx.py",
+        "runtime/gpu/driver.py",
+    }
     assert readers == passed_to_load | passed_to_a_process | of_others
 
 
 def test_every_setting_is_used():
     folders = (Path(package.__file__).parent for package in (function, warmup))
     paths = (path for folder in folders for path in folder.rglob("*.py"))
-    code = "".join(path.read_text() for path in paths if path.name != "settings.py")
-    used = {name for pair in re.findall(r"settings\.(\w+)(?:\.(\w+))?", code) for name in pair}
+    code = "".join(path.read_text() for path in paths if "settings" not in path.parts)
+    used = set(re.findall(r"\w\.(\w+)", code))
     assert [v.field for v in variables(Settings) if v.field not in used] == []
+
+
+def test_each_variable_is_in_one_group():
+    names = [variable.name for variable in variables(Settings)]
+    assert len(names) == len(set(names)) == 90

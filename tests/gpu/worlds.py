@@ -10,7 +10,7 @@ import onnxruntime as ort
 import pytest
 
 from function.faces import models
-from function.process import assemble
+from function.process.wiring.service import build_service, embedded
 from function.requests import SwapRequest, Upload
 from function.runtime.backends.cuda import Cuda
 from function.runtime.backends.ladder import climb
@@ -38,7 +38,7 @@ from warmup.settings.variables import replace as changed
 
 ITEM = (3, 128, 128)
 SIZES = (1, 2, 4, 8)
-MODELS = manifest.read(assemble.embedded())
+MODELS = manifest.read(embedded())
 ORDER = SwapRequest((Upload(sample("hopper"), "source"),), Upload(sample("collins"), "target"))
 
 
@@ -150,9 +150,11 @@ class Real(World):
     async def _service(self, **changes):
         self.tool()
         settings = changed(self.settings, **changes)
-        service = assemble.service(settings)
+        service = build_service(settings)
         # The builder is a process of its own, which reads its settings from the environment.
-        service.engines._supply = replace(service.engines._supply, plans=_Here(settings))
+        service.engines._supply = replace(
+            service.engines._supply, plans=_Here(settings, settings.engines)
+        )
         try:
             await service.fetch()
             await service.load(whole=True)

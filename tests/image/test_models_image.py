@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from function.process import assemble
+from function.process.wiring.service import embedded
 from function.weights import ociimage
 from tests.function.live import SOURCE, TARGET
 from tests.image.podman import SLOW
@@ -16,7 +16,7 @@ pytestmark = SLOW
 @pytest.fixture
 def models(podman, tmp_path):
     """The image of the embedded models, as a node has it."""
-    path = assemble.embedded()
+    path = embedded()
     ociimage.write(path, manifest.read(path), tmp_path / "models")
     return podman("pull", "--quiet", f"oci:{tmp_path / 'models'}").stdout.strip()
 

@@ -83,9 +83,9 @@ def ports(manifests: Manifests) -> Iterator[str]:
     """A port that the process does not listen on, with what Knative tells it."""
     (port,) = (one["containerPort"] for one in manifests.main["ports"])
     environment = {**manifests.environment(manifests.main), "PORT": str(port)}
-    listens = load({k: v for k, v in environment.items() if k in {"EMBER_PORT", "PORT"}})
-    if listens.port != port:
-        yield f"it listens on {listens.port}, not on {port}"
+    address = load({k: v for k, v in environment.items() if k in {"EMBER_PORT", "PORT"}}).address
+    if address.port != port:
+        yield f"it listens on {address.port}, not on {port}"
 
 
 def images(manifests: Manifests) -> Iterator[str]:

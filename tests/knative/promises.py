@@ -54,7 +54,7 @@ def one_pod(manifests: Manifests) -> Iterator[str]:
 
 def places(manifests: Manifests) -> Iterator[str]:
     """A replica gets twice what it works on at once: its threads, or its largest batch."""
-    threads = replica_settings(manifests).threads
+    threads = replica_settings(manifests).engines.threads
     threads = threads or math.ceil(quantity(manifests.main["resources"]["limits"]["cpu"]))
     batch = max((max(one.get("buckets", [1])) for one in models(manifests)), default=1)
     wanted = 2 * max(threads, batch)
@@ -93,8 +93,8 @@ def deadlines(manifests: Manifests) -> Iterator[str]:
         yield f"{', '.join(missing)} must be set: the shortest counts, and defaults differ"
         return
     whole, start, idle = (manifests.revision[name] for name in _LIMITS)
-    settings, cold = replica_settings(manifests), worst_cold_start_s(manifests)
-    ours = max(settings.body_timeout_s, settings.request_timeout_s)
+    requests, cold = replica_settings(manifests).requests, worst_cold_start_s(manifests)
+    ours = max(requests.body_timeout_s, requests.request_timeout_s)
     if not ours < start < whole:
         limits = f"responseStartTimeoutSeconds {start}, timeoutSeconds {whole}"
         yield f"must rise: our {ours:g} s, {limits}"
@@ -113,10 +113,11 @@ def worst_cold_start_s(manifests: Manifests) -> int:
 def drain(manifests: Manifests) -> Iterator[str]:
     """A pod, which has timeoutSeconds to end, can drain twice: first the queue-proxy, then we."""
     settings = replica_settings(manifests)
-    ours = settings.drain_grace_s + settings.drain_timeout_s
-    if settings.request_timeout_s > settings.drain_timeout_s:
+    process = settings.process
+    ours = process.drain_grace_s + process.drain_timeout_s
+    if settings.requests.request_timeout_s > process.drain_timeout_s:
         yield "EMBER_DRAIN_TIMEOUT_S must be EMBER_REQUEST_TIMEOUT_S or more: else requests are cut"
-    if settings.drain_grace_s <= 0:
+    if process.drain_grace_s <= 0:
         yield "EMBER_DRAIN_GRACE_S must be above 0: requests still come after SIGTERM"
     has = manifests.revision.get("timeoutSeconds", 0)
     if QUEUE_PROXY_DRAIN_S + ours >= has:
@@ -126,14 +127,15 @@ def drain(manifests: Manifests) -> Iterator[str]:
 def callers(manifests: Manifests) -> Iterator[str]:
     """It is said who may call: without, the process ends, as others can reach a pod's address."""
     settings = replica_settings(manifests)
-    if settings.auth == "none" and not settings.allow_anonymous:
+    if settings.access.auth == "none" and not settings.address.allow_anonymous:
         yield "EMBER_AUTH must be set, or EMBER_ALLOW_ANONYMOUS=true"
 
 
 def senders(manifests: Manifests) -> Iterator[str]:
     """Where callers say who they are and events are taken in, somebody may send some."""
     settings = replica_settings(manifests)
-    if settings.events and settings.auth != "none" and not settings.event_senders:
+    events, auth = settings.events, settings.access.auth
+    if events.events and auth != "none" and not events.event_senders:
         yield "EMBER_EVENT_SENDERS names nobody, so every event is refused"
 
 
@@ -157,7 +159,7 @@ def probes(manifests: Manifests) -> Iterator[str]:
 def progress(manifests: Manifests) -> Iterator[str]:
     """Knative does not give a start up while we still try."""
     minutes, cold = _progress(manifests)
-    ours = replica_settings(manifests).warmup_retry_s
+    ours = replica_settings(manifests).replica.warmup_retry_s
     if not cold:
         yield "progress-deadline must be like 5m300s: minutes to try again, and a cold start"
     if 60 * minutes < 2 * ours:
@@ -224,7 +226,7 @@ def store(manifests: Manifests) -> Iterator[str]:
         yield "the containers must share one store"
     for name in used:
         size = volumes.get(name, {}).get("emptyDir", {}).get("sizeLimit")
-        quota = replica_settings(manifests).store_quota
+        quota = replica_settings(manifests).models.store_quota
         if size and (quota is None or quota >= quantity(size)):
             yield f"EMBER_STORE_QUOTA must be below the volume's {size}: else the pod is evicted"
 

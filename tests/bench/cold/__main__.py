@@ -16,7 +16,7 @@ import time
 from collections import defaultdict
 from pathlib import Path
 
-from function.process.assemble import embedded
+from function.process.wiring.service import embedded
 from tests.bench.cold import ballast, contenders, measure
 
 HEAD = (

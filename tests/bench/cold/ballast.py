@@ -15,7 +15,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from function.process.assemble import embedded
+from function.process.wiring.service import embedded
 
 MEGABYTES = {"centerface": 17, "face_identity_128": 174, "face_mesh_468": 554}
 FOLDER = Path("build/bench-cold/models")

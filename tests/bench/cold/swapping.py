@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from function.faces import models
-from function.process.assemble import embedded
+from function.process.wiring.service import embedded
 from warmup.models.manifest import read
 
 if TYPE_CHECKING:

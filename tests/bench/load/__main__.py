@@ -29,7 +29,7 @@ from urllib.request import urlopen
 import numpy as np
 import psutil
 
-from function.process.assemble import embedded
+from function.process.wiring.service import embedded
 from function.request_context import Lane
 from tests.bench.load import mix, servers
 from tests.bench.load.ceiling import Ceiling, Cell, Loop, grid

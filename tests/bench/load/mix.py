@@ -17,7 +17,7 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
-from function.process.assemble import embedded
+from function.process.wiring.service import embedded
 
 FOLDER = Path("build/bench-load/models")
 _WIDTHS = (128, 6144, 6144, 6144, 128)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from function.faces import models
-from function.process import assemble
+from function.process.wiring.service import embedded
 from function.runtime.backends.optimised import Optimised
 from function.weights import batches, collection
 from tests import neural
@@ -81,7 +81,7 @@ def make() -> Made:
     known, _ = collection.scan([pack, FOLDER])
     for path, skipped in ((made.whole, ""), (made.found, "detect")):
         kept = [each for each in known if each.role != skipped]
-        choice = collection.choose(kept, (swapper.name,), assemble.embedded())
+        choice = collection.choose(kept, (swapper.name,), embedded())
         collection.write(collection.entries(choice, FOLDER), path)
         _keep(path, made.store)
     return made

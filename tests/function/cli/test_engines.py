@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from function.faces import models
-from function.process import assemble
+from function.process.wiring.service import embedded
 from function.runtime.backends.onnx import OnnxEngine
 from function.runtime.engine import NotOnDeviceError
 from function.runtime.proof import Proof, alike
@@ -26,7 +26,7 @@ from warmup.plans.build import BuildJob, compile_plan
 from warmup.plans.plan_key import Recipe
 from warmup.plans.tensorrt import Library
 
-MODELS = {model.role: model for model in manifest.read(assemble.embedded())}
+MODELS = {model.role: model for model in manifest.read(embedded())}
 
 
 @pytest.fixture

@@ -9,7 +9,6 @@ from select import select
 
 import pytest
 
-from function.http.app import LIMITS
 from function.request_context import Lane
 from function.service import work
 from tests.function.live import FORM, HOPPER, Live, multipart
@@ -168,7 +167,7 @@ def test_what_cannot_meet_its_deadline_is_refused_before_it_waits(single):
 def test_a_wait_that_becomes_vain_is_told_at_once(single):
     """The deadline is an hour away; what is told of turns by then makes it too late."""
     server, go = single
-    queue = server.app[LIMITS].door.parts.queue
+    queue = server.server.bodies.door.parts.queue
     with ThreadPoolExecutor(8) as clients:
         held = [clients.submit(faces, server) for _ in range(2)]
         eventually(lambda: server.service.in_work == 2)

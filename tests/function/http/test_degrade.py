@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from function.admission.degradation import STEP_S
-from function.process.assemble import embedded
+from function.process.wiring.service import embedded
 from function.service import work
 from tests import neural as graphs
 from tests.function.live import HOPPER, Live

@@ -22,7 +22,7 @@ TEXT = (DOCS / "http.md").read_text()
 def test_every_address_is_in_the_document_and_no_other(live):
     calls = {
         f"{route.method} {route.resource.canonical}"
-        for route in live.app.router.routes()
+        for route in live.server.app.router.routes()
         if route.method != "HEAD" and "/{file}" not in route.resource.canonical
     }
     assert set(re.findall(r"`((?:GET|POST|PUT|DELETE) /[^`?]*)`", TEXT)) == calls

@@ -51,7 +51,7 @@ def test_the_document_is_valid_and_is_what_is_served(live):
 def test_the_document_has_every_address_of_the_application(live):
     routes = {
         (route.resource.canonical, route.method.lower())
-        for route in live.app.router.routes()
+        for route in live.server.app.router.routes()
         if route.method != "HEAD"
     }
     pages = {("/page/{file}", "get"), ("/samples/{file}", "get")}

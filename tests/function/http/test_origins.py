@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from function.http.origins import Origins
 from function.problems import Problem
 from function.settings import load
-from tests.function.live import COLLINS, DEFAULTS, Live
+from function.settings.access import AccessSettings, AddressSettings
+from tests.function.live import COLLINS, Live
 
 LOOPBACK = Origins(anonymous=True, own="127.0.0.1")
 OPEN = Origins(anonymous=True)
@@ -51,7 +52,7 @@ def test_on_loopback_no_other_name_is_answered_for(host):
 
 
 def test_the_name_that_is_listened_on_is_the_machines_own():
-    own = Origins.of(replace(DEFAULTS, host="My-Laptop"))
+    own = Origins.of(AddressSettings(host="My-Laptop"), AccessSettings())
     assert allowed(own, "my-laptop:8080")
     assert allowed(own, "localhost:8080")
     assert not allowed(own, "their-laptop:8080")
@@ -73,7 +74,7 @@ def test_behind_something_that_decides_pages_of_other_names_may_call():
 
 
 def test_where_callers_say_who_they_are_no_page_has_their_credentials():
-    guarded = Origins.of(replace(DEFAULTS, auth="keys"))
+    guarded = Origins.of(AddressSettings(), AccessSettings(auth="keys"))
     assert allowed(guarded, "evil.example", "http://evil.example")
 
 
@@ -97,7 +98,7 @@ def test_no_header_breaks_the_check(host, origin):
     [("https://A.example, http://b:1", ("https://a.example", "http://b:1")), ("*", ("*",))],
 )
 def test_the_setting_names_origins(given_, read):
-    assert load({"EMBER_CORS_ORIGINS": given_}).cors_origins == read
+    assert load({"EMBER_CORS_ORIGINS": given_}).address.cors_origins == read
 
 
 class TestOverHttp:

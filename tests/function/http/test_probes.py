@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from function.admission import keys
-from function.http.app import FORCED
 from function.http.probes import RateLimit
 from function.problems import Problem
 from tests.function.live import COLLINS, SOURCE, TARGET, Live
@@ -59,7 +58,7 @@ def test_warm_up_by_request_brings_the_replica_to_ready_once(cold):
 @pytest.fixture
 def live(live):
     """The server, as if nobody had forced a warm-up yet."""
-    live.app[FORCED].next = 0.0
+    live.server.forced.next = 0.0
     return live
 
 
@@ -189,7 +188,7 @@ def test_a_draining_replica_is_not_ready_but_serves_and_keeps_no_connection():
 
 def broken_manifest(folder):
     """The embedded manifest, but one model has another content than it says."""
-    from function.process.assemble import embedded
+    from function.process.wiring.service import embedded
 
     text = embedded().read_text()
     text = text[text.index("[[model]]") :]  # its golden photos lie elsewhere

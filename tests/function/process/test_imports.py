@@ -36,11 +36,12 @@ run()
 
 AFTER_A_SWAP = """
 import asyncio, json, os, sys
-import function.http.app, function.process.server, function.process.start
-from function import assemble, settings
+import function.process.server, function.process.start, function.process.wiring.server
+from function import settings
+from function.process.wiring.service import build_service
 
 async def main():
-    service = assemble.service(settings.load(os.environ))
+    service = build_service(settings.load(os.environ))
     await service.load()
     await service.warm()
     service.close()
@@ -51,7 +52,7 @@ print(json.dumps(sorted({name.partition(".")[0] for name in sys.modules})))
 
 WHO_IMPORTS_WHAT = """
 import asyncio, json, sys, threading
-from function import imports
+from function.runtime import imports
 from warmup.timeline import Timeline
 
 found, real = [], imports.import_module

@@ -14,7 +14,7 @@ from dataclasses import replace
 from PIL import Image
 
 from function.faces import models
-from function.process.assemble import embedded
+from function.process.wiring.service import embedded
 from tests.function.http.test_probes import broken_manifest
 from tests.function.live import COLLINS, HOPPER, SOURCE, TARGET, Live
 from tests.function.raw import eventually
@@ -427,12 +427,13 @@ async def test_cancelled_waits_for_a_model_leave_no_trace(caplog):
         go.wait(20)
         return original(model, **options)
 
-    from function.process import assemble
+    from function.process.wiring.service import build_service
     from function.requests import Upload
     from function.telemetry.timings import Timings
     from tests.function.live import DEFAULTS
+    from warmup.settings.variables import replace as changed
 
-    service = assemble.service(replace(DEFAULTS, preload=False))
+    service = build_service(changed(DEFAULTS, preload=False))
     service.engines._supply = replace(service.engines._supply, open=slow)
     calls = [
         asyncio.create_task(service.faces(Upload(COLLINS, "image"), Timings())) for _ in range(10)

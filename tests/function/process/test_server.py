@@ -6,7 +6,6 @@ import signal
 import socket
 import threading
 import time
-from dataclasses import replace
 
 import pytest
 
@@ -15,6 +14,7 @@ from tests.function.http.test_probes import broken_manifest
 from tests.function.live import COLLINS, DEFAULTS, FORM, SOURCE, TARGET, multipart
 from tests.function.raw import connection, eventually, head, read_answer
 from tests.running import running
+from warmup.settings.variables import replace as changed
 from warmup.timeline import Timeline
 
 BODY = multipart(SOURCE, TARGET)
@@ -118,7 +118,7 @@ def test_a_replica_that_fails_says_why_and_ends_with_69(tmp_path):
 
 
 def test_a_port_that_is_taken_ends_with_69(live, caplog):
-    assert serve(replace(DEFAULTS, port=live.port), Timeline()) == 69
+    assert serve(changed(DEFAULTS, port=live.port), Timeline()) == 69
     (record,) = [each for each in caplog.records if each.name == "ember.server"]
     assert (record.message, record.port) == ("cannot listen", live.port)
     assert "in use" in record.reason

@@ -11,13 +11,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from function.process import assemble
+from function.process.wiring.service import embedded
 from function.runtime.backends import optimised
 from function.runtime.backends.onnx import OnnxEngine
 from function.runtime.backends.optimised import Optimised
 from warmup.models import manifest
 
-MODEL = next(m for m in manifest.read(assemble.embedded()) if m.role == "identity")
+MODEL = next(m for m in manifest.read(embedded()) if m.role == "identity")
 BATCH = np.random.default_rng(3).random((1, 150, 150, 3), np.float32)
 FILES = ("graph.onnx", "weights.bin")
 

@@ -15,7 +15,7 @@ import pytest
 from function import request_context
 from function.faces import models
 from function.problems import Problem
-from function.process import assemble
+from function.process.wiring.service import build_service, embedded
 from function.request_context import Lane, RequestContext
 from function.requests import SwapRequest, Upload
 from function.runtime.engine import PROVIDERS
@@ -26,7 +26,7 @@ from function.settings import load
 from function.telemetry.timings import Timings
 from warmup.models import manifest
 
-EMBEDDED = manifest.read(assemble.embedded())
+EMBEDDED = manifest.read(embedded())
 MODELS = [
     replace(model, buckets=(1, 4, 8) if model.role == "identity" else ()) for model in EMBEDDED
 ]
@@ -227,7 +227,7 @@ class TestTuned:
 
     def test_a_number_of_threads_that_is_set_takes_the_place_of_measuring(self):
         for environ, tune in (({}, True), ({"EMBER_THREADS": "3"}, False)):
-            service = assemble.service(load(environ))
+            service = build_service(load(environ))
             assert service.engines._supply.tune is tune
             service.close()
 

@@ -14,7 +14,7 @@ from function.faces import models
 from function.faces.enhance import SPECS, Enhancer
 from function.faces.models import FAMILIES
 from function.faces.swappers.masks import Occlusion, Regions
-from function.process import assemble
+from function.process.wiring.service import embedded
 from function.runtime.sanity import WrongResultError
 from function.service import degenerate
 from function.service.engines import EngineConfig
@@ -22,8 +22,8 @@ from function.service.service import Service
 from warmup.models import manifest
 from warmup.models.golden import read
 
-GOLDEN = read(assemble.embedded())
-EMBEDDED = manifest.read(assemble.embedded())
+GOLDEN = read(embedded())
+EMBEDDED = manifest.read(embedded())
 
 
 class Broken:
@@ -79,7 +79,7 @@ async def warmed(**spoils):
     service = Service(
         EMBEDDED,
         workers=2,
-        max_pixels=settings.load({}).max_pixels,
+        max_pixels=settings.load({}).images.max_pixels,
         supply=EngineConfig(open=opened),
         expected=GOLDEN,
     )

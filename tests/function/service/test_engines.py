@@ -13,7 +13,7 @@ import pytest
 
 from function.faces import models
 from function.problems import Problem
-from function.process import assemble
+from function.process.wiring.service import embedded
 from function.requests import SwapRequest, Upload
 from function.runtime.engine import NotOnDeviceError
 from function.runtime.lazy_engine import LoadState
@@ -27,8 +27,8 @@ from warmup.models import golden, manifest
 from warmup.models.file import File
 from warmup.models.manifest import Model
 
-MODELS = manifest.read(assemble.embedded())
-GOLDEN = golden.read(assemble.embedded())
+MODELS = manifest.read(embedded())
+GOLDEN = golden.read(embedded())
 SOURCE, TARGET = Upload(sample("hopper"), "source"), Upload(sample("collins"), "target")
 ROLES = ["detect", "identity", "landmarks"]
 

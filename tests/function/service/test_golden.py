@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 
 from function import settings
-from function.process import assemble
+from function.process.wiring.service import build_service, embedded
 from function.requests import SwapRequest, Upload
 from function.runtime.sanity import WrongResultError
 from function.service import golden
@@ -20,7 +20,7 @@ from function.service.golden import check
 from function.telemetry.timings import Timings
 from warmup.models.golden import read
 
-GOLDEN = read(assemble.embedded())
+GOLDEN = read(embedded())
 SOURCE, TARGET = GOLDEN.source.read_bytes(), GOLDEN.target.read_bytes()
 
 
@@ -30,7 +30,7 @@ def result():
     import asyncio
 
     async def swap():
-        service = assemble.service(settings.load({}))
+        service = build_service(settings.load({}))
         await service.load()
         wanted = SwapRequest((Upload(SOURCE, "source"),), Upload(TARGET, "target"))
         swapped = await service.swap(wanted, Timings())

@@ -16,7 +16,7 @@ from PIL import Image
 
 from function.faces.options import Mask, SwapOptions
 from function.problems import Problem
-from function.process.assemble import embedded
+from function.process.wiring.service import embedded
 from function.request_context import RequestContext, current
 from function.requests import SwapRequest, Upload
 from function.service.engines import EngineConfig

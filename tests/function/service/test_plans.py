@@ -15,7 +15,7 @@ from dataclasses import replace
 import pytest
 
 from function.faces import models
-from function.process import assemble
+from function.process.wiring.service import embedded
 from function.service import plans
 from function.settings import load
 from tests.warmup.plans.nvml import Card
@@ -27,7 +27,7 @@ from warmup.plans.stored import described, open_plans
 from warmup.settings.variables import replace as changed
 
 ADA = Card(0, name="NVIDIA GeForce RTX 4090", sm=(8, 9))
-MODELS = [model for model in manifest.read(assemble.embedded()) if model.role == "landmarks"]
+MODELS = [model for model in manifest.read(embedded()) if model.role == "landmarks"]
 
 
 @pytest.fixture
@@ -63,6 +63,10 @@ def only_rtx(monkeypatch):
     tensorrt.library.cache_clear()
 
 
+def building(settings):
+    return plans.PlanSource(settings, replace(settings.engines, build_plans=True))
+
+
 def held(settings, key):
     found = open_plans(settings).find(key)
     if found:
@@ -72,13 +76,13 @@ def held(settings, key):
 
 def test_the_plan_for_the_gpu_of_the_node_is_fetched(settings, published, cards):
     cards(ADA)
-    plans.fetch(MODELS, settings)
+    plans.fetch(MODELS, settings, settings.engines)
     assert held(settings, published)
 
 
 def test_on_another_gpu_it_is_not(settings, published, cards):
     cards(Card(0, sm=(8, 6)))
-    plans.fetch(MODELS, settings)
+    plans.fetch(MODELS, settings, settings.engines)
     assert not held(settings, published)
 
 
@@ -87,14 +91,15 @@ def test_on_another_gpu_it_is_not(settings, published, cards):
 )
 def test_nor_where_nobody_would_run_it(settings, published, cards, change):
     cards(ADA)
-    plans.fetch(MODELS, changed(settings, **change))
+    settings = changed(settings, **change)
+    plans.fetch(MODELS, settings, settings.engines)
     assert not held(settings, published)
 
 
 def test_without_a_gpu_the_start_goes_on(settings, published, cards, caplog):
     cards(broken=True)
     with caplog.at_level(logging.WARNING):
-        plans.fetch(MODELS, settings)
+        plans.fetch(MODELS, settings, settings.engines)
     assert "no plans are fetched" in caplog.text
 
 
@@ -102,14 +107,14 @@ def test_a_damaged_plan_costs_speed_and_not_the_start(settings, published, cards
     cards(ADA)
     (tmp_path / "shared" / "plans" / published.digest / "plan").write_bytes(b"damaged")
     with caplog.at_level(logging.WARNING):
-        plans.fetch(MODELS, settings)
+        plans.fetch(MODELS, settings, settings.engines)
     assert "a plan cannot be fetched" in caplog.text
     assert not held(settings, published)
 
 
 def test_a_replica_that_asks_later_gets_what_has_come_meanwhile(settings, cards, request):
     cards(ADA)
-    source = plans.PlanSource(settings)
+    source = plans.PlanSource(settings, settings.engines)
     assert source.obtain(MODELS) == set()
     request.getfixturevalue("published")
     assert source.obtain(MODELS) == {"landmarks"}
@@ -136,9 +141,9 @@ def test_what_is_missing_is_built_where_that_is_wanted(settings, cards, builder,
     cards(ADA)
     started = builder("import sys; sys.exit('Error: the GPU has no room')")
     with caplog.at_level(logging.WARNING):
-        assert plans.PlanSource(settings).obtain(MODELS) == set()
+        assert plans.PlanSource(settings, settings.engines).obtain(MODELS) == set()
         assert started == []
-        assert plans.PlanSource(changed(settings, build_plans=True)).obtain(MODELS) == set()
+        assert building(settings).obtain(MODELS) == set()
     ((_, *words),) = started
     assert words == ["-m", "function", "engines", "build", "--role", "landmarks"]
     assert caplog.records[-1].reason == "Error: the GPU has no room"
@@ -147,7 +152,7 @@ def test_what_is_missing_is_built_where_that_is_wanted(settings, cards, builder,
 def test_a_builder_ends_with_the_replica(settings, cards, builder):
     cards(ADA)
     builder("import time; time.sleep(60)")
-    source = plans.PlanSource(changed(settings, build_plans=True))
+    source = building(settings)
     thread = threading.Thread(target=source.obtain, args=(MODELS,))
     thread.start()
     while source._builder is None:

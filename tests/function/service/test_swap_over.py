@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from function.faces import models
-from function.process import assemble
+from function.process.wiring.service import embedded
 from function.requests import SwapRequest, Upload
 from function.runtime.backends.ladder import allowed, climb
 from function.runtime.backends.plan import PlanEngine
@@ -27,7 +27,7 @@ from function.telemetry.timings import Timings
 from tests.function.runtime.backends.host import HostMemory, OnnxPlan
 from warmup.models import manifest
 
-MODELS = manifest.read(assemble.embedded())
+MODELS = manifest.read(embedded())
 ROLES = {model.role for model in MODELS}
 ORDER = SwapRequest((Upload(sample("hopper"), "source"),), Upload(sample("collins"), "target"))
 

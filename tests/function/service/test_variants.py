@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from function.faces import models
-from function.process import assemble
+from function.process.wiring.service import embedded
 from function.requests import SwapRequest, Upload
 from function.runtime.sanity import WrongResultError
 from function.service.engines import EngineConfig
@@ -30,7 +30,7 @@ def with_variants(model):
     return replace(model, variants=tuple(files))
 
 
-MODELS = [with_variants(model) for model in manifest.read(assemble.embedded())]
+MODELS = [with_variants(model) for model in manifest.read(embedded())]
 
 
 class World:

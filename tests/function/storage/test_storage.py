@@ -12,7 +12,7 @@ from .conftest import refused
 
 WHAT_IS_IMPORTED = """
 import asyncio, json, sys
-import function.http.app
+import function.process.wiring.server
 from function.storage.storage import Storage
 
 async def main():

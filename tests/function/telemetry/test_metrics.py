@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from function.http.app import LIMITS
 from function.request_context import Lane
 from function.telemetry.ending import Ending, ending
 from tests.function.live import COLLINS, SOURCE, TARGET, Live
@@ -96,7 +95,7 @@ def test_a_refusal_is_not_among_the_times_of_what_is_served():
     """However many are refused in no time, what is told of those that are served stays."""
     with Live(threads=1, queue_limit=1) as server:
         for _ in range(3):  # two have places, one waits
-            server.app[LIMITS].door.parts.queue.enter(Lane.BULK)
+            server.server.bodies.door.parts.queue.enter(Lane.BULK)
         for _ in range(20):
             answer = server.form("/v1/swap", SOURCE, TARGET, Ember_Lane="bulk")
             answer.problem("overloaded", 503)

@@ -9,7 +9,7 @@ import pytest
 
 from function.faces.pipeline import Pipeline
 from function.faces.select import Selection
-from function.process.assemble import service as assembled
+from function.process.wiring.service import build_service
 from function.requests import ClipRequest, Upload
 from function.settings import load
 from function.telemetry.timings import Timings
@@ -29,7 +29,7 @@ class Swapper:
         self.told = []
 
     async def _opened(self, settings):
-        opened = assembled(settings)
+        opened = build_service(settings)
         await opened.load()
         return opened
 

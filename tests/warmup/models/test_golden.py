@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from function.process.assemble import embedded
+from function.process.wiring.service import embedded
 from warmup.failures import ManifestError
 from warmup.models.golden import Golden, read
 

@@ -15,7 +15,7 @@ from PIL import Image
 
 from function import settings
 from function.faces.select import Selection
-from function.process import assemble
+from function.process.wiring.service import build_service
 from function.requests import SwapRequest, Upload
 from function.service.service import sample
 from function.telemetry.timings import Timings
@@ -191,7 +191,7 @@ def expected():
     """The pixels that a swap of the sample photos gives, as WebP and as JPEG."""
 
     async def swaps():
-        service = assemble.service(settings.load({"EMBER_THREADS": "2"}))
+        service = build_service(settings.load({"EMBER_THREADS": "2"}))
         await service.load()
         found = {}
         for kind in ("webp", "jpeg"):

@@ -8,7 +8,6 @@ import pytest
 
 from function.admission import keys
 from function.admission.policy import BUILT_IN
-from function.http.app import WORKS
 from tests.function.live import HOPPER, NOBODY, SOURCE, TARGET, Live
 from tests.function.raw import eventually
 
@@ -148,7 +147,7 @@ def test_what_there_is_no_room_for_is_refused_and_costs_nothing(holding, bearer)
         answer = put(server, "first", **mine)
         assert answer.problem("overloaded", 503)["setting"] == "EMBER_JOB_BYTES"
         eventually(lambda: tokens(server, bearer["free3"]) == 10)
-        assert server.app[WORKS].files.held == 0
+        assert server.server.jobs.files.held == 0
 
 
 def test_a_job_has_no_deadline_of_the_request_that_made_it(held, bearer):

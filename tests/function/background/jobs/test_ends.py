@@ -22,7 +22,6 @@ from function.background.jobs.job import JobSpec, JobState, key_of
 from function.background.jobs.redis_store import RedisJobStore
 from function.background.jobs.runner import JobRunner, RunnerSettings
 from function.background.jobs.store import InMemoryJobStore, JobStoreError
-from function.http.app import WORKS
 from function.problems import Problem
 from function.request_context import Lane
 from function.requests import SwapResult
@@ -117,7 +116,7 @@ class TestCallbacks:
             put(live, name, SOURCE, TARGET, ("callback", receiver.url), HOOK)
             eventually(lambda: receiver.calls)
             headers, body = receiver.calls[0]
-            book = live.app[WORKS].store
+            book = live.server.jobs.store
             at = live.run(book.get(key_of(None, name))).spec.at
             assert len(at) == 32
             told = "\n".join(headers.values()) + body.decode()

@@ -10,7 +10,6 @@ import re
 import numpy as np
 import pytest
 
-from function.http.app import WORKS
 from tests.function.live import COLLINS, HOPPER, NOBODY, SOURCE, TARGET
 from tests.function.raw import connection, eventually, head
 
@@ -177,7 +176,7 @@ class TestCancelling:
         go.set()
         put(server, done)
         finished(server, done)
-        shelf = server.app[WORKS].files
+        shelf = server.server.jobs.files
         eventually(
             lambda: shelf.held == server.get(f"/v1/jobs/{done}").json["items"][0]["result"]["bytes"]
         )

@@ -12,7 +12,6 @@ from function.admission import keys
 from function.background.jobs.job import JobSpec
 from function.background.jobs.redis_store import RedisJobStore
 from function.background.jobs.stream_limits import StreamLimits, TooManyStreamsError
-from function.http.app import WORKS
 from function.request_context import Lane
 from tests.function.live import SOURCE, TARGET
 from tests.function.raw import connection, eventually, head
@@ -103,7 +102,7 @@ def test_however_many_listen_the_book_is_asked_once(holding, monkeypatch):
             put(server, name)
         eventually(lambda: "running" in [state(server, name) for name in names])
         clients = [opened(stack, server, names[number % 3]) for number in range(120)]
-        asked, book = [], server.app[WORKS].store
+        asked, book = [], server.server.jobs.store
         for what in ("get", "ahead", "changed"):
             monkeypatch.setattr(book, what, counting(asked, what, getattr(book, what)))
         eventually(lambda: asked.count("changed") > 20)

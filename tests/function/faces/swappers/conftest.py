@@ -16,7 +16,7 @@ from function.faces.pipeline import Pipeline
 from function.faces.swappers.mesh import MeshSwapper
 from function.faces.swappers.protocol import Source
 from function.images.picture import Picture
-from function.process.assemble import embedded
+from function.process.wiring.service import embedded
 from function.telemetry.timings import Timings
 from warmup.models import manifest
 

@@ -1,0 +1,1 @@
+"""The one composition root: settings to parts, and parts to a server, a service or a store."""

@@ -1,0 +1,163 @@
+"""Everything that serves, from settings: admission, background work, handlers, the application.
+
+It imports what HTTP needs, so it is imported when the port already answers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from function.background.jobs.runner import JobRunner, RunnerSettings
+from function.background.jobs.stream_limits import StreamLimits
+from function.background.swapper import BackgroundSwapper, BackgroundTasks
+from function.http import app as addresses
+from function.http.admission import Admission
+from function.http.body import BodyReader
+from function.http.edge import Edge
+from function.http.events import Events
+from function.http.job_requests import JobRequests
+from function.http.jobs import Jobs
+from function.http.origins import Origins
+from function.http.probes import Probes, RateLimit
+from function.http.quota import Quotas
+from function.http.static import Static
+from function.http.swaps import Swaps
+from function.http.uris import Uris
+from function.process.wiring.admission import build_admission
+from function.process.wiring.events import build_event_processor
+from function.process.wiring.jobs import build_job_files, build_job_store
+from function.storage.storage import Storage
+from function.telemetry.metrics import Metrics
+from warmup.phase import Phase
+
+if TYPE_CHECKING:
+    from aiohttp import web
+
+    from function.http.uris import Fetch
+    from function.runtime.gpu.lost import DeviceLostError
+    from function.service.health import Health
+    from function.settings import Settings
+    from function.settings.requests import UriSettings
+
+
+@dataclass(frozen=True, slots=True)
+class WiredServer:
+    """An application that is put together, and those of its parts that others ask.
+
+    Attributes:
+        app: the application.
+        edge: answers what is no request.
+        metrics: counts.
+        bodies: reads bodies.
+        jobs: runs jobs.
+        forced: when a replica that is ready may be warmed again.
+    """
+
+    app: web.Application
+    edge: Edge
+    metrics: Metrics
+    bodies: BodyReader
+    jobs: JobRunner
+    forced: RateLimit
+
+
+def build_server(settings: Settings, health: Health, fetch: Fetch | None = None) -> WiredServer:
+    """Put together everything that serves.
+
+    Args:
+        settings: all of them.
+        health: of the service that finds and swaps, and of its replica, which is repaired when a
+            model cannot be loaded.
+        fetch: gets the images that a JSON request names by URI; None for the storage that the
+            settings describe.
+
+    Raises:
+        SettingsError: what the settings name for a part cannot be used.
+    """
+    service, replica = health.service, health.replica
+    requests, jobs = settings.requests, settings.jobs
+    parts = build_admission(settings.access, settings.redis, requests, lambda: service.places)
+    storage = _storage(settings.uris)
+    swapper = BackgroundSwapper(service, parts, replica)
+    runner = JobRunner(
+        build_job_store(settings.redis),
+        build_job_files(
+            jobs,
+            settings.redis,
+            timeout_s=settings.uris.uri_timeout_s,
+            body_bytes=requests.max_body_bytes,
+        ),
+        storage=storage,
+        swap=swapper.swap,
+        refund=parts.quota.refund,
+        lanes=swapper.lanes,
+        settings=RunnerSettings(jobs.job_lease_s, jobs.job_keep_s, service.places),
+    )
+    processor = build_event_processor(
+        settings.events,
+        settings.redis,
+        requests,
+        storage=storage,
+        swap=swapper.swap,
+        gate=swapper.gate,
+        slots=service.places,
+    )
+    metrics = Metrics(replica, service, parts, lambda: health.stuck)
+    edge = Edge(
+        metrics,
+        leaving=lambda: replica.phase is Phase.DRAINING,
+        degraded=lambda: service.engines.degraded,
+        origins=Origins.of(settings.address, settings.access),
+    )
+    service.on_load_error = replica.repair
+    door = Admission(parts, requests.request_timeout_s)
+    fetch = fetch or Uris(storage, requests.max_body_bytes, settings.uris.uri_buckets)
+    bodies = BodyReader(door, requests.max_body_bytes, requests.body_timeout_s)
+    ordering = JobRequests(
+        runner, bodies, fetch, jobs.job_limit, jobs.output_buckets, jobs.webhook_secret
+    )
+    streams = StreamLimits(jobs.job_streams, jobs.job_caller_streams)
+    job_calls = Jobs(ordering, replica, requests.request_timeout_s, streams)
+    probes = Probes(service, replica, metrics, health, door)
+    app = addresses.build(
+        edge,
+        swaps=Swaps(service, replica, bodies, fetch, job_calls),
+        jobs=job_calls,
+        quotas=Quotas(bodies, fetch),
+        events=Events(processor, replica, bodies, frozenset(settings.events.event_senders)),
+        probes=probes,
+        static=Static(),
+    )
+    if processor:
+        processor.listeners.append(metrics.on_event)
+    runner.listeners.append(metrics.on_job)
+    runner.watchers.append(metrics.on_jobs)
+    app.on_startup.append(partial(_fail_without_gpu, health))
+    app.cleanup_ctx.append(parts.running)
+    background = BackgroundTasks(processor, runner, storage, settings.process.drain_timeout_s)
+    app.on_shutdown.append(background.stopping)
+    app.cleanup_ctx.append(background.running)
+    return WiredServer(app, edge, metrics, bodies, runner, probes.forced)
+
+
+def _storage(uris: UriSettings) -> Storage:
+    return Storage(
+        networks=uris.uri_networks, folders=uris.uri_folders, timeout_s=uris.uri_timeout_s
+    )
+
+
+async def _fail_without_gpu(health: Health, _: web.Application) -> None:
+    """Let the replica fail when its GPU is lost, which any thread may find out."""
+    fate, replica, loop = health.service.engines.fate, health.replica, asyncio.get_running_loop()
+
+    def lost(error: DeviceLostError) -> None:
+        with suppress(RuntimeError):  # the loop has ended
+            loop.call_soon_threadsafe(replica.fail, error)
+
+    fate.on_lost = lost
+    if fate.error:  # while HTTP was being imported
+        replica.fail(fate.error)
