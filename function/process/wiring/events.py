@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 
 from function.extras import needing_redis
@@ -13,14 +14,17 @@ if TYPE_CHECKING:
     from function.background.events.processor import EventProcessor
     from function.background.events.sink import Sink
     from function.requests import Swap
-    from function.settings.access import RedisSettings
+    from function.settings.access import AccessSettings, RedisSettings
     from function.settings.background import EventSettings
     from function.settings.requests import RequestSettings
     from function.storage.storage import Storage
 
+log = logging.getLogger("ember.events")
+
 
 def build_event_processor(
     events: EventSettings,
+    access: AccessSettings,
     redis: RedisSettings,
     requests: RequestSettings,
     *,
@@ -33,6 +37,7 @@ def build_event_processor(
 
     Args:
         events: the rules, and how long things may take.
+        access: whether senders have to say who they are.
         redis: keeps which events are done, where there is one.
         requests: how large photos may be and how many events may wait.
         storage: where photos come from and go to.
@@ -49,6 +54,8 @@ def build_event_processor(
     from function.background.events.rules_file import read
     from function.background.events.writer import OutputWriter
 
+    if access.auth != "none" and not events.event_senders:
+        log.warning("nobody may send events", extra={"setting": "EMBER_EVENT_SENDERS"})
     terms = ProcessorSettings(events.event_ack_s, events.event_lease_s, requests.queue_limit, slots)
     writer = OutputWriter(storage, read(events.events), swap, requests.max_body_bytes)
     return EventProcessor(writer, _dedup_store(redis), _sink(events), gate, terms)

@@ -99,6 +99,7 @@ def build_server(settings: Settings, health: Health, fetch: Fetch | None = None)
     )
     processor = build_event_processor(
         settings.events,
+        settings.access,
         settings.redis,
         requests,
         storage=storage,
