@@ -76,7 +76,7 @@ format: $(VENV)/.dev ## format the code and mend what ruff can
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
-docs: $(VENV)/.dev ## write the generated tables of docs/
+docs: $(VENV)/.dev ## write what follows from the code: tables of docs/, the OpenAPI document
 	$(BIN)/python -m tests.docs
 
 gpu-check: $(VENV)/.dev ## on a machine with a GPU: plans, numbers, batches, first request; a report

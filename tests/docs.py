@@ -1,17 +1,19 @@
-"""`python -m tests.docs` writes the tables of docs/ that follow from the code.
+"""`python -m tests.docs` writes what follows from the code: tables of docs/, and openapi.json.
 
 A table stands between `<!-- begin NAME -->` and `<!-- end NAME -->`; everything else in the file is
-written by hand. With `--check` nothing is written, and a table that is not up to date fails.
+written by hand. With `--check` nothing is written, and what is not up to date fails.
 """
 
 from __future__ import annotations
 
 import argparse
 import difflib
+import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import function
 from function.problems import KINDS
 from function.process.wiring.admission import build_admission
 from function.process.wiring.service import build_service
@@ -19,13 +21,15 @@ from function.quality_warning import QualityWarning
 from function.settings import Settings, load
 from function.telemetry.metrics import Metrics
 from keepalive.doctor.pairs import BEFORE, NEEDS, REFUSED
+from tests.openapi.document import document
 from warmup.replica import Replica
 from warmup.settings.variables import variables
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
 DOCS = Path(__file__).parents[1] / "docs"
+OPENAPI = Path(function.__file__).parent / "http" / "openapi.json"
 
 
 def settings() -> str:
@@ -52,7 +56,7 @@ def problems() -> str:
     )
 
 
-def cautions() -> str:
+def warnings() -> str:
     """Every warning code."""
     return table(
         ("Code", "What it means"), ((f"`{code}`", code.meaning) for code in QualityWarning)
@@ -98,7 +102,7 @@ TABLES: dict[str, dict[str, Callable[[], str]]] = {
     "deploy.md": {"pairs": pairs},
     "settings.md": {"settings": settings},
     "metrics.md": {"metrics": metrics},
-    "errors.md": {"problems": problems, "warnings": cautions},
+    "errors.md": {"problems": problems, "warnings": warnings},
 }
 
 
@@ -123,16 +127,21 @@ def renewed(text: str, tables: dict[str, Callable[[], str]]) -> str:
     return text
 
 
+def generated(docs: Path) -> Iterator[tuple[Path, str]]:
+    """Each file that follows from the code, and the text that belongs there."""
+    for name, tables in TABLES.items():
+        yield docs / name, renewed((docs / name).read_text(), tables)
+    yield OPENAPI, json.dumps(document(), indent=0) + "\n"
+
+
 def main(arguments: list[str] | None = None, docs: Path = DOCS) -> int:
-    """Write or check every table; 1 when the check finds one that is not up to date."""
+    """Write or check all of it; 1 when the check finds something that is not up to date."""
     parser = argparse.ArgumentParser(prog="python -m tests.docs", description=__doc__)
     parser.add_argument("--check", action="store_true", help="write nothing")
     check = parser.parse_args(arguments).check
     stale = 0
-    for name, tables in TABLES.items():
-        path = docs / name
-        before = path.read_text()
-        after = renewed(before, tables)
+    for path, after in generated(docs):
+        before = path.read_text() if path.exists() else ""
         if before == after:
             continue
         if not check:
@@ -140,9 +149,9 @@ def main(arguments: list[str] | None = None, docs: Path = DOCS) -> int:
             continue
         stale = 1
         lines = before.splitlines(keepends=True), after.splitlines(keepends=True)
-        sys.stderr.writelines(difflib.unified_diff(*lines, f"docs/{name}", "what the code says"))
+        sys.stderr.writelines(difflib.unified_diff(*lines, path.name, "what the code says"))
     if stale:
-        print("Generated tables are not up to date: run `make docs`.", file=sys.stderr)
+        print("What follows from the code is not up to date: run `make docs`.", file=sys.stderr)
     return stale
 
 

@@ -42,4 +42,4 @@ def test_a_table_without_a_place_is_an_error():
 
 def test_every_problem_and_warning_is_in_the_docs():
     text = (docs.DOCS / "errors.md").read_text()
-    assert all(f"| `{code}` |" in text for code in [*docs.KINDS, *docs.Caution])
+    assert all(f"| `{code}` |" in text for code in [*docs.KINDS, *docs.QualityWarning])

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from function.http.jobs import Jobs
     from function.http.probes import Probes
     from function.http.quota import Quotas
-    from function.http.static import Static
+    from function.http.static import StaticFiles
     from function.http.swaps import Swaps
 
 
@@ -26,7 +26,7 @@ def build(
     quotas: Quotas,
     events: Events,
     probes: Probes,
-    static: Static,
+    static: StaticFiles,
 ) -> web.Application:
     """An application that answers through the edge."""
     app = web.Application(middlewares=[edge.middleware])
@@ -47,7 +47,7 @@ def build(
             web.get("/warmup", probes.timeline),
             web.post("/warmup", probes.warm),
             web.get("/metrics", probes.scrape),
-            web.get("/openapi.json", static.openapi),
+            web.get("/openapi.json", static.named),
             web.get("/", static.index),
             web.post("/", events.take, expect_handler=_later),
             web.get("/page/{file}", static.named),

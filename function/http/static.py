@@ -6,10 +6,8 @@ They are a few small files, kept in memory and found by exact name only.
 from __future__ import annotations
 
 import hashlib
-import json
 import mimetypes
 from dataclasses import dataclass
-from functools import cached_property
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
@@ -35,8 +33,8 @@ class File:
     etag: str
 
 
-class Static:
-    """Serves what is in the folders `page` and `samples` of the package when it is made."""
+class StaticFiles:
+    """Serves the folders `page` and `samples` of the package, and the document that is beside."""
 
     def __init__(self) -> None:
         self._files = {
@@ -45,30 +43,21 @@ class Static:
             for each in (files("function") / folder).iterdir()
             if each.is_file()
         }
+        document = files("function") / "http" / "openapi.json"
+        self._files["/openapi.json"] = _file(document.name, document.read_bytes())
 
     async def index(self, request: Request) -> Response:
         """The page."""
         return self._serve(request, "/page/index.html")
 
-    async def openapi(self, request: Request) -> Response:
-        """The OpenAPI document."""
-        return _answer(request, self._openapi)
-
     async def named(self, request: Request) -> Response:
-        """A file of the page, or a sample photo."""
+        """A file of the page, a sample photo, or the OpenAPI document."""
         return self._serve(request, request.path)
 
     def _serve(self, request: Request, path: str) -> Response:
         if file := self._files.get(path):
             return _answer(request, file)
         raise web.HTTPNotFound
-
-    @cached_property
-    def _openapi(self) -> File:
-        """Made when first asked for, not while the replica starts: its examples are heavy."""
-        from function.http import openapi
-
-        return _file("openapi.json", json.dumps(openapi.document()).encode())
 
 
 def _answer(request: Request, file: File) -> Response:

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 import click
 
 from function.command import COMMANDS
-from function.http.openapi import document
 from function.settings import load
 from keepalive.cli import commands as keepalive
 from tests.knative.manifests import ROOT
+from tests.openapi.document import document
 from warmup.settings.settings import WarmupSettings
 from warmup.settings.variables import SettingsError, variables
 

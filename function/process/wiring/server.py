@@ -24,7 +24,7 @@ from function.http.jobs import Jobs
 from function.http.origins import Origins
 from function.http.probes import Probes, RateLimit
 from function.http.quota import Quotas
-from function.http.static import Static
+from function.http.static import StaticFiles
 from function.http.swaps import Swaps
 from function.http.uris import Uris
 from function.process.wiring.admission import build_admission
@@ -131,7 +131,7 @@ def build_server(settings: Settings, health: Health, fetch: Fetch | None = None)
         quotas=Quotas(bodies, fetch),
         events=Events(processor, replica, bodies, frozenset(settings.events.event_senders)),
         probes=probes,
-        static=Static(),
+        static=StaticFiles(),
     )
     if processor:
         processor.listeners.append(metrics.on_event)

@@ -14,10 +14,11 @@ import pytest
 from jsonschema import Draft202012Validator
 from openapi_spec_validator import validate
 
-from function.http.openapi import document
+from function import __version__
 from function.problems import KINDS
 from tests.function.live import COLLINS, HOPPER, JSON, NOBODY, SOURCE, TARGET
 from tests.function.raw import eventually
+from tests.openapi.document import document
 
 DOCUMENT = document()
 OPERATIONS = {
@@ -46,6 +47,7 @@ def validator(name):
 def test_the_document_is_valid_and_is_what_is_served(live):
     validate(DOCUMENT)
     assert live.get("/openapi.json").json == DOCUMENT
+    assert DOCUMENT["info"]["version"] == __version__
 
 
 def test_the_document_has_every_address_of_the_application(live):

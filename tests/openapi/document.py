@@ -1,18 +1,18 @@
-"""The OpenAPI 3.1 document, made from the tables that the code itself uses."""
+"""The OpenAPI 3.1 document, made from the tables that the code itself uses.
+
+`make docs` writes it into the package, from where it is served.
+"""
 
 from __future__ import annotations
 
-import io
 from base64 import b64encode
 from http import HTTPStatus
+from pathlib import Path
 from typing import TYPE_CHECKING
-
-from PIL import Image
 
 from function import __version__
 from function.admission.caller import SUBJECT
 from function.background.events.event import BATCH, STRUCTURED
-from function.http import schemas
 from function.http.admission import LANE, TIMEOUT
 from function.http.events import OUTCOME, OUTCOME_ABOUT
 from function.http.fields import JSON, MULTIPART, Photos
@@ -23,17 +23,15 @@ from function.images.formats import FORMATS
 from function.images.kinds import FileKind
 from function.problems import KINDS
 from function.request_context import Lane
-from function.service.service import sample
+from tests.openapi import schemas
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from function.http.fields import Table, Value
-    from function.http.schemas import Schema
+    from tests.openapi.schemas import Schema
 
 _HERE = "http://localhost:8080"
-_CROPS = {"hopper": (106, 73, 420, 387), "collins": (128, 20, 324, 216)}
-
 
 _READ = {"bad_request", "url_too_long", "head_too_large"}
 _JOB = {*_READ, "unauthenticated", "forbidden", "unknown_field", "not_found", "internal"}
@@ -522,8 +520,9 @@ def _shell(*lines: str) -> list[Schema]:
 
 
 def _tiny(name: str) -> str:
-    """A data: URI of the face on a sample photo, small enough for a document."""
-    out = io.BytesIO()
-    face = Image.open(io.BytesIO(sample(name))).crop(_CROPS[name]).resize((128, 128))
-    face.save(out, "JPEG", quality=60, optimize=True)
-    return f"data:image/jpeg;base64,{b64encode(out.getvalue()).decode()}"
+    """A data: URI of the face on a sample photo, small enough for a document.
+
+    Its file lies beside this one, as encoders of other versions would write other bytes.
+    """
+    face = Path(__file__).with_name(f"{name}.jpg").read_bytes()
+    return f"data:image/jpeg;base64,{b64encode(face).decode()}"
