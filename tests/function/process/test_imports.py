@@ -22,14 +22,14 @@ NEVER = {
 
 AT_THE_FIRST_ANSWER = """
 import json, sys
-from function.http import server
+from function.process import server
 
 async def report():
     await waits()
     print(json.dumps(sorted({name.partition(".")[0] for name in sys.modules})), flush=True)
     sys.exit()
 
-waits, server._answer_who_waits = server._answer_who_waits, report
+waits, server._answer_early_probes = server._answer_early_probes, report
 from function.process.start import run
 run()
 """
