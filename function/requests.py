@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
 from function.faces.options import SwapOptions
 from function.faces.select import Selection
+from function.images import kinds
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,13 +24,21 @@ ProgressCallback = Callable[[int, int], None]
 """Is told how many frames of a clip are done, and of how many; from the event loop."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Upload:
-    """One image as it came: bytes, the declared media type, and the field that it came in."""
+    """One file as it came: bytes, the field that it came in, and the declared media type."""
 
     data: bytes
     field: str
     media_type: str | None = None
+
+    @cached_property
+    def clip(self) -> FileKind | None:
+        """The kind of video or animation that it is; None for a photo, and for anything else.
+
+        It is told from the bytes, once; that takes time for a large animation.
+        """
+        return kinds.clip(self.data)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from function import tasks
 from function.admission.degradation import Degradation
-from function.images import kinds
 from function.problems import Problem
 from function.request_context import Lane, current
 from function.requests import ClipRequest, SwapResult
@@ -47,13 +46,13 @@ class BackgroundSwapper:
         context = current.get()
         trace, began, lane = Timings(), time.perf_counter(), context.lane
         context.max_faces = self.parts.policy.prices.covers(context.paid or 0)
-        video = kinds.video(wanted.target.data[: kinds.HEAD])
+        kind = wanted.target.clip
         self.parts.queue.enter(lane)
         try:
             with Span("target", parent=trace_context.current.get()) as span:
                 span.stages = trace
-                if video:
-                    return await self._video(wanted, video, trace, watch)
+                if kind and not kind.still:
+                    return await self._video(wanted, kind, trace, watch)
                 result = await self.service.swap(wanted, trace)
         finally:
             self.parts.queue.leave(lane)

@@ -51,11 +51,12 @@ def price(images: tuple[Path, ...], sources: int, faces: str, *, as_json: bool) 
 
 def _job(path: Path, sources: int, named: int | None, *, like: bool) -> PricedJob:
     from function.admission.policy import PricedJob
+    from function.images import kinds
     from function.problems import Problem
     from function.video import measure
 
     data = read(path)
-    if (pixels := measure.worth(data)) is None:
+    if (pixels := measure.worth(data, kinds.clip(data))) is None:
         raise Problem("bad_image", f"{path} is no photo whose size can be read.")
     return PricedJob(pixels, sources, named, like=like, size=len(data))
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from function.admission.policy import PricedJob
 from function.http.offload import AT_ONCE, aside
-from function.images import kinds, size
+from function.images import size
 from function.problems import Problem
 from function.video import measure
 
@@ -73,9 +73,11 @@ async def _photo(photo: Upload) -> int:
 
 async def _target(target: Upload) -> int:
     """Pixels of a photo that would be as much work."""
-    video = kinds.video(target.data[: kinds.HEAD])  # of which even a small one takes time
-    length = AT_ONCE + 1 if video else len(target.data)
-    return _known(target, await aside(length, measure.worth, target.data))
+    length = len(target.data)
+    kind = await aside(length, lambda: target.clip)
+    if kind and not kind.still:  # reading even a small video takes time
+        length = AT_ONCE + 1
+    return _known(target, await aside(length, measure.worth, target.data, kind))
 
 
 def _known(photo: Upload, pixels: int | None) -> int:

@@ -16,7 +16,6 @@ from function.http.jobs import wants_job
 from function.http.offload import aside
 from function.http.pricing import look_price, price
 from function.http.tables import FACES, SWAP, selected
-from function.images import kinds
 from function.images.formats import FORMATS
 from function.images.kinds import FileKind
 from function.problems import Problem
@@ -82,15 +81,15 @@ class Swaps:
         Raises:
             Problem: `needs_job`.
         """
-        data = wanted.target.data
-        kind = await aside(len(data), kinds.clip, data)
+        target = wanted.target
+        kind = await aside(len(target.data), lambda: target.clip)
         if kind is None:
             return None
         if not kind.still:
             raise Problem("needs_job", "The target is a video.", image="target")
         if wanted.format not in {None, "webp"}:
             return None
-        total = await aside(len(data), measure.pixels, data, kind) or 0
+        total = await aside(len(target.data), measure.pixels, target.data, kind) or 0
         if total > (limit := self.service.clips.direct):
             raise Problem(
                 "needs_job",

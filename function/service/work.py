@@ -15,7 +15,6 @@ from function.faces.options import SMALLEST
 from function.faces.person import Person
 from function.faces.pipeline import Pipeline
 from function.faces.select import choose
-from function.images import kinds
 from function.images.decode import decode
 from function.images.encode import encode
 from function.images.formats import FORMATS, default_format, flattens
@@ -87,7 +86,8 @@ class Work:
 
     async def swap(self, wanted: SwapRequest, trace: Timings) -> SwapResult:
         """See `Service.swap`."""
-        if wanted.format in {None, "webp"} and (kind := kinds.animation(wanted.target.data)):
+        kind = wanted.target.clip
+        if wanted.format in {None, "webp"} and kind and kind.still:
             return await self._animation(wanted, kind, trace)
         pipeline = self._pipeline
         options = _cheaper(fitting(wanted.options, pipeline.models))

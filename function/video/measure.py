@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from function.images import kinds, size
+from function.images import size
 from function.images.frames import frames
 from function.video.decoder import decoder
 
@@ -30,12 +30,15 @@ def pixels(data: bytes, kind: FileKind | None) -> int | None:
     return pixels(data, kind)
 
 
-def worth(data: bytes) -> int | None:
+def worth(data: bytes, kind: FileKind | None) -> int | None:
     """Pixels of a photo that would be as much work; None where no decoder could tell.
+
+    Args:
+        data: the file.
+        kind: what clip it is; None for a photo.
 
     Raises:
         Problem: as `pixels`.
     """
-    kind = kinds.clip(data)
     found = pixels(data, kind)
     return found if kind is None or found is None else -(-found // _FRAME)
