@@ -89,7 +89,7 @@ def test_one_body_always_has_room():
         assert faces(server).status == 200
 
 
-def test_who_would_wait_behind_too_many_is_refused(single):
+def test_a_request_that_would_wait_behind_too_many_is_refused(single):
     server, go = single
     with ThreadPoolExecutor(8) as clients:
         waiting = [clients.submit(faces, server) for _ in range(2 + 3)]
@@ -107,7 +107,7 @@ def test_who_would_wait_behind_too_many_is_refused(single):
     assert faces(server).status == 200
 
 
-def test_who_comes_at_the_same_moment_is_refused_with_its_body(single):
+def test_a_request_that_finds_the_queue_full_after_its_body_is_refused(single):
     server, go = single
     with ExitStack() as stack:
         clients = [stack.enter_context(connection(server)) for _ in range(8)]
@@ -121,7 +121,7 @@ def test_who_comes_at_the_same_moment_is_refused_with_its_body(single):
     assert statuses == [200] * 5 + [503] * 3
 
 
-def test_those_who_leave_the_queue_make_room_in_it(single):
+def test_requests_that_leave_the_queue_make_room_in_it(single):
     server, go = single
     for _ in range(3):
         with ExitStack() as clients:

@@ -51,13 +51,13 @@ def test_wrong_credentials_are_refused(guarded, sent):
     assert answer.headers["WWW-Authenticate"].startswith("Bearer ")
 
 
-def test_a_key_lets_in(guarded, bearer):
+def test_a_key_lets_its_caller_in(guarded, bearer):
     for scheme in ("Bearer", "bearer"):
         sent = bearer["paid"].replace("Bearer", scheme)
         assert guarded.form("/v1/faces", PART, Authorization=sent).status == 200
 
 
-def test_it_is_said_before_the_photo_is_sent(guarded):
+def test_missing_credentials_are_refused_before_the_photo_is_sent(guarded):
     expect = FORM | {"Expect": "100-continue", "Content-Length": 1000}
     with connection(guarded) as client:
         client.sendall(head("POST", "/v1/swap", expect))
@@ -121,19 +121,19 @@ def function(**environ):
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::"])
-def test_nobody_listens_to_everybody_by_mistake(host):
+def test_a_server_that_others_can_reach_does_not_start_without_authentication(host):
     done = function(EMBER_HOST=host)
     assert done.returncode == 78
     assert "EMBER_AUTH" in done.stderr
     assert "EMBER_ALLOW_ANONYMOUS=true" in done.stderr
 
 
-def test_everybody_may_call_where_that_is_said():
+def test_everybody_may_call_where_the_operator_allows_anonymous_callers():
     with running(ready=False, EMBER_HOST="0.0.0.0", EMBER_ALLOW_ANONYMOUS="true") as server:
         assert server.process.poll() is None
 
 
-def test_keys_may_listen_to_everybody(made):
+def test_a_server_with_keys_may_be_reached_by_others(made):
     auth = {"EMBER_AUTH": "keys", "EMBER_KEYS": str(made[0])}
     with running(ready=False, EMBER_HOST="0.0.0.0", **auth) as server:
         assert server.process.poll() is None

@@ -39,7 +39,7 @@ def faces(server, lane="standard"):
     return server.form("/v1/faces", ("image", HOPPER), Ember_Lane=lane)
 
 
-def test_a_quick_search_is_said_and_is_over_when_the_queue_is(held, monkeypatch):
+def test_a_quick_search_is_named_in_the_answer_and_ends_with_the_queue(held, monkeypatch):
     server, go = held("quick-search")
     searched = []
     find = type(server.service._work._pipeline).find

@@ -107,7 +107,7 @@ def test_head_of_a_call_is_not_allowed_and_keeps_the_connection(live):
     ],
     ids=range(13),
 )
-def test_what_is_not_http_is_a_bad_request(live, garbage):
+def test_bytes_that_are_not_http_are_a_bad_request(live, garbage):
     with connection(live) as client:
         client.sendall(garbage)
         answer = read_answer(client)
@@ -131,7 +131,7 @@ def test_what_is_not_http_is_a_bad_request(live, garbage):
     ],
     ids=range(7),
 )
-def test_what_is_too_long_is_told_with_its_limit(live, sent, code, status, limit):
+def test_a_head_that_is_too_long_is_refused_with_its_limit(live, sent, code, status, limit):
     with connection(live) as client:
         client.sendall(sent)
         answer = read_answer(client)
@@ -150,7 +150,7 @@ def test_what_is_too_long_is_told_with_its_limit(live, sent, code, status, limit
     ],
     ids=range(3),
 )
-def test_what_is_as_long_as_it_may_be_is_answered(live, sent):
+def test_a_head_as_long_as_it_may_be_is_answered(live, sent):
     with connection(live) as client:
         client.sendall(sent)
         assert read_answer(client).status == 200

@@ -72,5 +72,5 @@ def test_others_are_answered_while_something_large_is_read_or_written(
 
 
 @pytest.mark.parametrize(("size", "same"), [(AT_ONCE, True), (AT_ONCE + 1, False)])
-async def test_only_what_is_large_goes_to_a_thread(size, same):
+async def test_only_large_work_goes_to_a_thread(size, same):
     assert (await aside(size, threading.get_ident) == threading.get_ident()) is same

@@ -60,7 +60,7 @@ def test_the_name_that_is_listened_on_is_the_machines_own():
 
 @pytest.mark.parametrize("origins", [LOOPBACK, OPEN])
 @pytest.mark.parametrize("host", ["localhost:8080", "127.0.0.1:8080", "[::1]:8080"])
-def test_its_own_page_may_call_and_no_other(origins, host):
+def test_the_servers_own_page_may_call_and_no_other(origins, host):
     assert allowed(origins, host, f"http://{host}")
     assert allowed(origins, host, f"https://{host}")
     others = ["http://evil.example", "null", "http://localhost:9999", f"http://{host}.evil.example"]
@@ -87,7 +87,7 @@ def test_named_origins_may_call():
 
 
 @given(st.text(), st.text())
-def test_no_header_breaks_the_check(host, origin):
+def test_no_host_or_origin_header_breaks_the_check(host, origin):
     for origins in (LOOPBACK, OPEN, replace(OPEN, allowed=frozenset({APP}))):
         allowed(origins, host, origin)
         origins.answer({"Origin": origin})
@@ -101,46 +101,48 @@ def test_the_setting_names_origins(given_, read):
     assert load({"EMBER_CORS_ORIGINS": given_}).address.cors_origins == read
 
 
-class TestOverHttp:
-    def test_a_foreign_name_or_page_is_refused_before_anything_is_done(self, live):
-        for headers in (
-            {"Host": "evil.example"},
-            {"Origin": "https://evil.example"},
-            {"Origin": "null"},
-        ):
-            answer = live.form("/v1/faces", ("image", COLLINS), **headers)
-            assert "setting" in answer.problem("forbidden", 403)
-            assert "Access-Control-Allow-Origin" not in answer.headers
-            live.get("/", **headers).problem("forbidden", 403)
-        own = {"Origin": live.url}
-        assert live.form("/v1/faces", ("image", COLLINS), **own).status == 200
+def test_a_foreign_name_or_page_is_refused_before_anything_is_done(live):
+    for headers in (
+        {"Host": "evil.example"},
+        {"Origin": "https://evil.example"},
+        {"Origin": "null"},
+    ):
+        answer = live.form("/v1/faces", ("image", COLLINS), **headers)
+        assert "setting" in answer.problem("forbidden", 403)
+        assert "Access-Control-Allow-Origin" not in answer.headers
+        live.get("/", **headers).problem("forbidden", 403)
+    own = {"Origin": live.url}
+    assert live.form("/v1/faces", ("image", COLLINS), **own).status == 200
 
-    def test_by_default_no_browser_is_told_that_it_may(self, live):
+
+def test_by_default_no_browser_is_told_that_it_may(live):
+    asked = {"Origin": APP, "Access-Control-Request-Method": "POST"}
+    answer = live.send("OPTIONS", "/v1/swap", headers=asked)
+    assert not [name for name in answer.headers if name.startswith("Access-Control")]
+
+
+def test_a_named_page_may_call_and_read_the_answer():
+    with Live(cors_origins=(APP,)) as server:
         asked = {"Origin": APP, "Access-Control-Request-Method": "POST"}
-        answer = live.send("OPTIONS", "/v1/swap", headers=asked)
-        assert not [name for name in answer.headers if name.startswith("Access-Control")]
+        answer = server.send("OPTIONS", "/v1/swap", headers=asked)
+        assert answer.status == 204
+        assert answer.headers["Access-Control-Allow-Origin"] == APP
+        assert "POST" in answer.headers["Access-Control-Allow-Methods"]
+        assert "Authorization" in answer.headers["Access-Control-Allow-Headers"]
+        assert answer.headers["Vary"] == "Origin"
+        good = server.form("/v1/faces", ("image", COLLINS), Origin=APP)
+        bad = server.get("/nowhere", Origin=APP)
+        assert (good.status, bad.status) == (200, 404)
+        for each in (good, bad):
+            assert each.headers["Access-Control-Allow-Origin"] == APP
+            assert "Retry-After" in each.headers["Access-Control-Expose-Headers"]
+        other = server.get("/nowhere", Origin="https://other.example")
+        other.problem("forbidden", 403)
+        assert "Access-Control-Allow-Origin" not in other.headers
 
-    def test_a_named_page_may_call_and_read_the_answer(self):
-        with Live(cors_origins=(APP,)) as server:
-            asked = {"Origin": APP, "Access-Control-Request-Method": "POST"}
-            answer = server.send("OPTIONS", "/v1/swap", headers=asked)
-            assert answer.status == 204
-            assert answer.headers["Access-Control-Allow-Origin"] == APP
-            assert "POST" in answer.headers["Access-Control-Allow-Methods"]
-            assert "Authorization" in answer.headers["Access-Control-Allow-Headers"]
-            assert answer.headers["Vary"] == "Origin"
-            good = server.form("/v1/faces", ("image", COLLINS), Origin=APP)
-            bad = server.get("/nowhere", Origin=APP)
-            assert (good.status, bad.status) == (200, 404)
-            for each in (good, bad):
-                assert each.headers["Access-Control-Allow-Origin"] == APP
-                assert "Retry-After" in each.headers["Access-Control-Expose-Headers"]
-            other = server.get("/nowhere", Origin="https://other.example")
-            other.problem("forbidden", 403)
-            assert "Access-Control-Allow-Origin" not in other.headers
 
-    def test_every_page_may_where_the_operator_says_so(self):
-        with Live(cors_origins=("*",), auth="none", allow_anonymous=True, host="0.0.0.0") as server:
-            answer = server.get("/readyz", Origin="https://any.example", Host="ember.example")
-            assert answer.status == 200
-            assert answer.headers["Access-Control-Allow-Origin"] == "*"
+def test_every_page_may_call_where_the_operator_says_so():
+    with Live(cors_origins=("*",), auth="none", allow_anonymous=True, host="0.0.0.0") as server:
+        answer = server.get("/readyz", Origin="https://any.example", Host="ember.example")
+        assert answer.status == 200
+        assert answer.headers["Access-Control-Allow-Origin"] == "*"

@@ -30,7 +30,7 @@ def test_a_replica_that_is_not_ready_is_alive_and_says_what_it_waits_for(cold):
     assert told["waiting_for"]
 
 
-def test_calls_wait_outside_until_the_replica_is_ready(cold):
+def test_calls_are_refused_until_the_replica_is_ready(cold):
     for path, parts in (("/v1/swap", (SOURCE, TARGET)), ("/v1/faces", [("image", COLLINS)])):
         answer = cold.form(path, *parts)
         assert answer.problem("not_ready", 503)["phase"] == "starting"
@@ -89,7 +89,7 @@ def test_force_again_and_again_leaves_the_replica_ready(live):
     assert len(live.get("/warmup").json["steps"]) == before
 
 
-def test_what_is_seldom_done_may_be_done_again_after_the_pause():
+def test_a_forced_warm_up_may_be_repeated_after_the_pause():
     seldom = RateLimit(60)
     seldom.check(100.0)
     for now in (100.0, 159.9):

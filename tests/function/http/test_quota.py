@@ -65,7 +65,7 @@ def grant(server, credentials, subject, tokens, key, **more):
     return server.send("POST", f"/v1/quota/{subject}/grants", body, headers)
 
 
-def test_who_need_not_say_who_it_is_has_no_quota(live):
+def test_callers_without_authentication_have_no_quota(live):
     assert live.get("/v1/quota").json == {
         "subject": None, "tier": "anonymous", "lane": "standard", "unlimited": True,
     }  # fmt: skip
@@ -84,7 +84,9 @@ def test_a_swap_costs_what_its_target_does_and_says_what_is_left(guarded, bearer
     assert (told["tokens"], told["allowance"], told["period_s"]) == (9, 10, 3600)
 
 
-def test_ten_tokens_are_ten_small_swaps_and_then_it_says_when_there_are_more(guarded, bearer):
+def test_ten_tokens_are_ten_small_swaps_and_then_the_refusal_says_when_there_are_more(
+    guarded, bearer
+):
     statuses = [swap(guarded, bearer["free1"]).status for _ in range(10)]
     assert statuses == [200] * 10
     answer = swap(guarded, bearer["free1"])
@@ -104,13 +106,13 @@ def test_a_job_that_is_larger_than_the_tier_is_told_that_waiting_is_no_use(guard
     assert quota(guarded, bearer["free3"])["tokens"] == 10
 
 
-def test_a_vip_has_as_many_as_it_likes(guarded, bearer):
+def test_a_tier_without_an_allowance_swaps_as_often_as_it_likes(guarded, bearer):
     assert quota(guarded, bearer["vip0"])["unlimited"] is True
     answer = swap(guarded, bearer["vip0"])
     assert (answer.status, answer.headers["RateLimit"]) == (200, None)
 
 
-def test_looking_costs_a_token_unless_the_policy_says_otherwise(guarded, bearer, tmp_path):
+def test_finding_faces_costs_a_token_unless_the_policy_says_otherwise(guarded, bearer, tmp_path):
     look = ("image", HOPPER)
     assert guarded.form("/v1/faces", look, Authorization=bearer["free4"]).status == 200
     assert quota(guarded, bearer["free4"])["tokens"] == 9
@@ -136,7 +138,7 @@ def test_a_failure_after_work_has_begun_is_not_refunded(guarded, bearer):
     assert quota(guarded, bearer["free6"])["tokens"] == 8
 
 
-def test_who_waits_in_vain_gets_the_tokens_back(single, bearer):
+def test_a_request_that_waits_in_vain_gets_its_tokens_back(single, bearer):
     """By a deadline and by going away, while others hold all places."""
     server, go = single
     with ThreadPoolExecutor(4) as clients:
@@ -159,7 +161,7 @@ def test_who_waits_in_vain_gets_the_tokens_back(single, bearer):
     assert 'ember_quota_tokens_total{event="taken"} 2.0' in scrape
 
 
-def test_who_ends_while_it_is_worked_for_does_not(single, bearer):
+def test_a_request_that_ends_while_it_is_worked_on_gets_no_tokens_back(single, bearer):
     server, go = single
     late = swap(server, bearer["free8"], Request_Timeout="0.3")
     late.problem("deadline_exceeded", 504)
@@ -167,7 +169,7 @@ def test_who_ends_while_it_is_worked_for_does_not(single, bearer):
     assert quota(server, bearer["free8"])["tokens"] == 9
 
 
-def test_who_is_refused_by_a_full_queue_pays_nothing(single, bearer):
+def test_a_request_that_a_full_queue_refuses_pays_nothing(single, bearer):
     server, go = single
     with ThreadPoolExecutor(4) as clients:
         for _ in range(3):
@@ -178,7 +180,7 @@ def test_who_is_refused_by_a_full_queue_pays_nothing(single, bearer):
     assert quota(server, bearer["free10"])["tokens"] == 10
 
 
-def test_only_an_operator_grants(guarded, bearer):
+def test_only_an_operator_grants_tokens(guarded, bearer):
     for name in ("free11", "paid11", "vip11"):
         grant(guarded, bearer[name], name, 5, "one").problem("forbidden", 403)
 
@@ -244,7 +246,9 @@ def test_two_replicas_count_together(redis_server, bearer):
 
 
 @pytest.mark.parametrize("fault", ["kill", "pause"])
-def test_open_lets_in_and_closed_keeps_out_while_redis_is_away(redis_server, bearer, fault):
+def test_while_redis_is_away_quota_fail_open_lets_in_and_closed_keeps_out(
+    redis_server, bearer, fault
+):
     shared = {"auth": "keys", "keys": bearer["file"], "redis_url": redis_server.url}
     with (
         Live(**shared, quota_fail="open") as lenient,

@@ -44,12 +44,12 @@ def span(range_, size=10, **more):
         ("bytes=" + "9" * 5000 + "-", None),
     ],
 )
-def test_which_part_is_meant(sent, meant):
+def test_a_range_header_names_one_part(sent, meant):
     assert span(sent) == meant
 
 
 @pytest.mark.parametrize(("sent", "size"), [("bytes=10-", 10), ("bytes=-0", 10), ("bytes=0-", 0)])
-def test_what_there_is_not_is_416(sent, size):
+def test_a_part_that_the_file_does_not_have_is_416(sent, size):
     with pytest.raises(Problem) as raised:
         span(sent, size)
     assert raised.value.kind.status == 416
@@ -63,7 +63,7 @@ def test_another_content_than_the_one_that_was_begun_is_sent_whole():
 
 
 @given(st.text(max_size=40), st.integers(0, 50))
-def test_no_header_breaks_it(sent, size):
+def test_no_range_header_breaks_an_answer(sent, size):
     for each in (sent, f"bytes={sent}"):
         with contextlib.suppress(Problem):
             found = span(each, size)

@@ -66,7 +66,7 @@ def headers_of(content_type):
         ([SOURCE, TARGET, ("", "y")], "unknown_field", ""),
     ],
 )
-def test_fields_of_a_form(live, parts, code, field):
+def test_a_wrong_field_of_a_form_is_refused_with_its_code(live, parts, code, field):
     if parts and len(parts[-1]) == 3 and code == "bad_value":
         parts[-1] = Part("faces", b"\xff\xfe", None, None)
         field = "faces"
@@ -151,7 +151,7 @@ def test_preamble_epilogue_and_padding_are_allowed(live):
         'FORM-DATA; NAME="image"; FILENAME="a.jpg"',
     ],
 )
-def test_ways_in_which_clients_write_a_files_head(live, disposition):
+def test_a_files_head_is_read_however_a_client_writes_it(live, disposition):
     head = f"content-disposition: {disposition}\r\n\r\n".encode()
     body = OPEN + head + HOPPER + b"\r\n" + END
     assert live.send("POST", "/v1/faces", body, FORM).status == 200
@@ -196,7 +196,7 @@ def test_a_wrong_boundary_is_a_bad_request(live, parameters):
         f"multipart/form-data; boundary*=us-ascii''{BOUNDARY}",
     ],
 )
-def test_ways_in_which_clients_write_the_content_type(live, content_type):
+def test_the_content_type_is_read_however_a_client_writes_it(live, content_type):
     assert live.send("POST", "/v1/faces", GOOD, {"Content-Type": content_type}).status == 200
 
 
@@ -256,7 +256,7 @@ def test_what_is_no_json_object_is_a_bad_request(live, body):
     ],
     ids=range(20),
 )
-def test_fields_of_a_json_body(live, members, code, field):
+def test_a_wrong_field_of_a_json_body_is_refused_with_its_code(live, members, code, field):
     answer = live.json("/v1/swap", json.dumps(members).encode())
     assert answer.problem(code).get("field") == field
 

@@ -101,7 +101,7 @@ def test_every_lane_has_its_share_of_what_is_done(server, crowd):
         assert served[Lane.INTERACTIVE] >= total * 0.75 - 2 * SLACK, served
 
 
-def test_whole_swaps_too(server):
+def test_every_lane_has_its_share_of_whole_swaps(server):
     clients = dict(zip(Lane, (12, 2, 1), strict=True))
     photo = small(HOPPER)
     body = multipart(("source", photo), ("target", photo))

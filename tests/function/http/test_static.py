@@ -32,13 +32,13 @@ def test_every_file_of_the_page_is_served_as_what_it_is(live):
         assert answer.media_type != "application/octet-stream"
 
 
-def test_the_sample_photos(live):
+def test_the_sample_photos_are_served(live):
     answer = live.get("/samples/hopper.jpg")
     assert (answer.media_type, answer.body) == ("image/jpeg", HOPPER)
 
 
 @pytest.mark.parametrize("path", ["/", "/samples/hopper.jpg", "/openapi.json"])
-def test_what_the_client_has_is_not_sent_again(live, path):
+def test_a_file_that_the_client_has_is_not_sent_again(live, path):
     etag = live.get(path).headers["ETag"]
     for tag in (etag, f"W/{etag}", f'"other", {etag}', "*"):
         answer = live.send("GET", path, headers={"If-None-Match": tag})
@@ -62,5 +62,5 @@ def test_what_the_client_has_is_not_sent_again(live, path):
         "/samples/",
     ],
 )
-def test_nothing_else_is_found(live, path):
+def test_no_other_file_of_the_package_is_served(live, path):
     live.get(path).problem("not_found", 404)

@@ -97,7 +97,7 @@ def test_control_v_fills_the_first_empty_zone_or_the_focused_one(
     await_faces(page.locator("#source"), 1)
 
 
-def test_the_samples_swap_with_likeness_times_and_a_divider(visit: Visit) -> None:
+def test_the_samples_are_swapped_and_shown_with_likeness_times_and_a_divider(visit: Visit) -> None:
     page = visit()
     stage_samples(page)
     answer = swap(page)
@@ -222,7 +222,7 @@ def test_a_photo_that_the_browser_cannot_show_is_swapped_all_the_same(
     expect(page.get_by_role("slider")).to_be_disabled()
 
 
-def test_what_is_replaced_is_freed(visit: Visit) -> None:
+def test_photos_that_are_replaced_are_freed(visit: Visit) -> None:
     page = visit()
     for _ in range(3):
         stage_samples(page)

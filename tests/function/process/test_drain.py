@@ -119,7 +119,7 @@ def test_a_replica_that_is_not_ready_yet_ends_without_grace_and_without_waiting(
         assert phases(server)[-1] == "draining"
 
 
-def test_one_that_waits_to_try_again_ends_as_well(tmp_path):
+def test_a_replica_that_waits_for_its_next_try_ends_without_grace(tmp_path):
     settings = {"EMBER_MANIFEST": str(broken_manifest(tmp_path)), "EMBER_DRAIN_GRACE_S": "300"}
     with running(ready=False, **settings) as server:
         eventually(lambda: ask(server).json["last_error"])
@@ -128,7 +128,7 @@ def test_one_that_waits_to_try_again_ends_as_well(tmp_path):
         assert seconds < 60
 
 
-def test_who_waits_for_the_warm_up_is_told_that_it_will_not_come():
+def test_a_request_that_waits_for_the_warm_up_is_told_that_it_will_not_come():
     slow = {"EMBER_WARMUP_REQUESTS": "1000", "EMBER_DRAIN_TIMEOUT_S": "300"}
     with running(ready=False, **slow) as server, connection(server, 60) as client:
         eventually(lambda: "warming" in phases(server), 60)

@@ -77,7 +77,7 @@ async def ask(port, *pieces):
         (b"HEAD", b"/healthz", b""),
     ],
 )
-def test_it_is_alive_before_there_is_a_server(run, method, target, body):
+def test_the_process_is_alive_before_there_is_a_server(run, method, target, body):
     async def main(port, hand_over, made):
         head = method + b" " + target + b" HTTP/1.1\r\n"
         reader, _ = await ask(port, head[:7], head[7:], b"Host: x\r\n", b"\r\n")
@@ -102,7 +102,7 @@ def test_it_is_alive_before_there_is_a_server(run, method, target, body):
         b"x" * 70_000,
     ],
 )
-def test_anything_else_waits_for_the_server_and_loses_no_byte(run, request_):
+def test_a_request_for_anything_else_waits_for_the_server_and_loses_no_byte(run, request_):
     async def main(port, hand_over, made):
         reader, writer = await ask(port, request_)
         with pytest.raises(TimeoutError):

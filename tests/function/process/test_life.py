@@ -85,7 +85,7 @@ def states(server):
 # --- cold -------------------------------------------------------------------------------------
 
 
-def test_without_preload_it_is_ready_and_says_that_it_is_cold():
+def test_without_preload_a_replica_is_ready_and_says_that_it_is_cold():
     opener = Opener()
     with started(opener, preload=False) as server:
         eventually(is_ready(server))
@@ -127,7 +127,7 @@ def test_a_cold_replica_is_loaded_and_warmed_when_asked():
 # --- becoming ready ---------------------------------------------------------------------------
 
 
-def test_it_is_not_ready_before_the_last_inference_has_ended():
+def test_a_replica_is_not_ready_before_the_last_inference_has_ended():
     opener = Opener()
     go = threading.Event()
     opener.at_run["identity"] = lambda: go.wait(60)
@@ -143,7 +143,7 @@ def test_it_is_not_ready_before_the_last_inference_has_ended():
         assert states(server) == dict.fromkeys(ROLES, "warmed")
 
 
-def test_progress_of_fetching_is_told():
+def test_readiness_shows_the_progress_of_fetching():
     class Progress:
         name = "detect"
 
@@ -297,7 +297,7 @@ def test_a_replica_on_another_device_than_wanted_is_not_ready():
         assert "EMBER_ALLOW_DEGRADED" in answer.json["last_error"]
 
 
-def test_where_that_is_allowed_it_is_ready_and_says_so_everywhere():
+def test_a_replica_on_another_device_that_is_allowed_is_ready_and_says_so_everywhere():
     with started(backends=("cuda", "cpu"), allow_degraded=True) as server:
         eventually(is_ready(server))
         told = server.get("/readyz").json
@@ -349,7 +349,7 @@ def test_a_gpu_that_is_lost_while_it_warms_is_not_tried_again():
         assert opener.opened["identity"] == 1
 
 
-def test_a_replica_on_what_was_wanted_carries_no_such_header(live):
+def test_a_replica_on_the_wanted_device_sends_no_degraded_header(live):
     assert "Ember-Degraded" not in live.get("/readyz").headers
     assert value(live, "ember_degraded", role="detect") == 0
 
@@ -372,7 +372,7 @@ def test_the_timeline_has_the_imports_and_each_model():
     assert ready >= spans["warm swap"]["end_s"]
 
 
-def test_the_life_is_counted():
+def test_metrics_count_the_life_of_a_replica():
     with started() as server:
         eventually(is_ready(server))
         server.send("POST", "/warmup?force=true")
@@ -388,7 +388,7 @@ def test_the_life_is_counted():
         assert samples(server)[name] > 0
 
 
-def test_an_idle_process_beats_and_a_beat_is_no_request():
+def test_an_idle_process_makes_heartbeats_which_count_as_no_requests():
     with running(EMBER_HEARTBEAT_S="0.2") as server:
 
         class Scraped:
