@@ -100,9 +100,7 @@ def _engine_config(
         allow_degraded=engines.allow_degraded,
         gpu=gpu_options(engines, warmup),
         wait_s=engines.wait_vram_s,
-        plans=PlanSource(warmup, engines)
-        if "tensorrt" in engines.backends and plans_may_come
-        else None,
+        plans=PlanSource(warmup, engines) if wants_plans else None,
         fetch=StoreFetcher(warmup, engines).fetch,
         variant=warmup.models.variant,
         window=engines.batch_window_ms / 1e3,
