@@ -168,7 +168,7 @@ def test_every_setting_is_used():
     folders = (Path(package.__file__).parent for package in (function, warmup))
     paths = (path for folder in folders for path in folder.rglob("*.py"))
     code = "".join(path.read_text() for path in paths if "settings" not in path.parts)
-    used = set(re.findall(r"\w\.(\w+)", code))
+    used = set(re.findall(r"(?<=\w)\.(\w+)", code))
     assert [v.field for v in variables(Settings) if v.field not in used] == []
 
 

@@ -67,8 +67,8 @@ def test_without_knative_the_containers_are_the_same(built):
             assert container[probe]["httpGet"].pop("port") == "http1"
     for field in ("initContainers", "containers", "volumes"):
         assert spec[field] == base[field]
-    settings = promises.load(plain.environment(spec["containers"][0]))
-    ends = settings.drain_grace_s + settings.drain_timeout_s
+    process = promises.load(plain.environment(spec["containers"][0])).process
+    ends = process.drain_grace_s + process.drain_timeout_s
     assert spec["terminationGracePeriodSeconds"] > ends
     assert "replicas" not in deployment["spec"]
 
