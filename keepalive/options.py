@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import os
 import re
 from pathlib import Path
@@ -9,30 +11,20 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from keepalive.prometheus import Prometheus
+from keepalive.publish import publish
+from keepalive.times import duration
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+
+    Decorator = Callable[[Any], Any]
 
 _VARIABLE = re.compile(r"\$\{(\w+)\}")
 SECONDS = click.FloatRange(0, min_open=True)
 
-push = click.option("--push", metavar="URL", help="Push metrics to this Pushgateway.")
-metrics_file = click.option(
-    "--metrics",
-    "metrics_file",
-    metavar="FILE.prom",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Write metrics into this file, for a textfile collector.",
-)
-prometheus_url = click.option(
-    "--prometheus", metavar="URL", help="Where Prometheus is, e.g. http://prometheus:9090."
-)
-prometheus_headers = click.option(
-    "--prometheus-header",
-    "prometheus_headers",
-    metavar="'NAME: VALUE'",
-    multiple=True,
-    help="A header to send to it, e.g. Authorization; may be repeated.",
-)
+service = click.option("--service", default="ember", show_default=True, help="The Knative Service.")
+hpa = click.option("--hpa", help="A HorizontalPodAutoscaler in place of a Knative Service.")
 selector = click.option(
     "--selector",
     metavar="MATCHERS",
@@ -41,11 +33,59 @@ selector = click.option(
 )
 
 
+class Duration(click.ParamType[float]):
+    """A number of seconds, or a duration such as 1m30s."""
+
+    name = "seconds"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """Seconds."""
+        text = str(value)
+        try:
+            return float(text) if text[-1:].isdigit() else duration(text)
+        except ValueError:
+            self.fail(f"{text!r} is no number of seconds such as 6 or 1m30s.", param, ctx)
+
+
+def combined(*options: Decorator) -> Decorator:
+    """Several options as one."""
+
+    def add(command: Any) -> Any:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return add
+
+
+def converted(name: str, make: Callable[..., Any], *options: Decorator) -> Decorator:
+    """Several options whose values become one argument.
+
+    Args:
+        name: of the argument.
+        make: what it is made by, from the values by their names.
+        options: of the command line.
+    """
+    names = inspect.signature(make).parameters
+
+    def add(command: Any) -> Any:
+        @functools.wraps(command)
+        def run(*args: Any, **values: Any) -> Any:
+            given = {each: values.pop(each) for each in names}
+            return command(*args, **values, **{name: make(**given)})
+
+        return combined(*options)(run)
+
+    return add
+
+
 def headers(given: Iterable[str], hint: str) -> dict[str, str]:
     """Names and values, in which `${NAME}` stands for that variable of the environment.
 
-    So a secret need not be among the arguments, which everybody on the machine can read. What is
-    wrong is told without the value, which may be secret.
+    So a secret need not be among the arguments, which everybody on the machine can read. Messages
+    about what is wrong do not show the value, which may be secret.
 
     Raises:
         click.BadParameter: one is none, or a variable is not set.
@@ -66,12 +106,56 @@ def headers(given: Iterable[str], hint: str) -> dict[str, str]:
     return found
 
 
-def combined(*options: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Several options as one."""
+def header(help_: str) -> Decorator:
+    """`--header`, whose values come as a mapping."""
+    return click.option(
+        "--header",
+        "headers",
+        metavar="'NAME: VALUE'",
+        multiple=True,
+        callback=lambda _, __, given: headers(given, "--header"),
+        help=help_,
+    )
 
-    def add(command: Any) -> Any:
-        for option in reversed(options):
-            command = option(command)
-        return command
 
-    return add
+def _prometheus(prometheus: str | None, prometheus_headers: tuple[str, ...]) -> Prometheus | None:
+    proof = headers(prometheus_headers, "--prometheus-header")
+    return Prometheus(prometheus, proof) if prometheus else None
+
+
+prometheus = converted(
+    "prometheus",
+    _prometheus,
+    click.option(
+        "--prometheus", metavar="URL", help="Where Prometheus is, e.g. http://prometheus:9090."
+    ),
+    click.option(
+        "--prometheus-header",
+        "prometheus_headers",
+        metavar="'NAME: VALUE'",
+        multiple=True,
+        help="A header to send to it, e.g. Authorization; may be repeated.",
+    ),
+)
+"""The argument is a `Prometheus`, or None."""
+
+
+def _publisher(push: str | None, metrics_file: Path | None) -> Callable[..., None] | None:
+    if not (push or metrics_file):
+        return None
+    return functools.partial(publish, file=metrics_file, gateway=push)
+
+
+publisher = converted(
+    "publisher",
+    _publisher,
+    click.option("--push", metavar="URL", help="Push metrics to this Pushgateway."),
+    click.option(
+        "--metrics",
+        "metrics_file",
+        metavar="FILE.prom",
+        type=click.Path(dir_okay=False, path_type=Path),
+        help="Write metrics into this file, for a textfile collector.",
+    ),
+)
+"""The argument is `publish` without `file` and `gateway`, or None."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import csv
 import json
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import click
 
@@ -24,26 +24,72 @@ if TYPE_CHECKING:
 
     from keepalive.forecasting.backtest import Backtest
 
-_history = options.combined(
-    options.prometheus_url,
-    options.prometheus_headers,
-    options.selector,
-    click.option(
-        "--csv",
-        "csv_path",
-        metavar="FILE",
-        type=click.Path(path_type=Path),
-        help="Demand from a file: lines of a time and requests at once.",
-    ),
-    click.option(
-        "--timezone", default="UTC", show_default=True, help="By whose clocks users live."
-    ),
-    click.option(
-        "--lead",
-        type=click.FloatRange(1, 120),
-        default=12.0,
-        show_default=True,
-        help="Minutes from a forecast to what it is about.",
+
+@dataclass(frozen=True, slots=True)
+class DemandSource:
+    """Where the demand of the past comes from, and how it is forecast.
+
+    Attributes:
+        prometheus: asked for it; None for a file.
+        selector: of the replicas' metrics, in PromQL.
+        path: of the file; None for Prometheus.
+        clocks: by which users live.
+        lead: from a forecast to what it is about.
+    """
+
+    prometheus: Prometheus | None
+    selector: str
+    path: Path | None
+    clocks: ZoneInfo
+    lead: timedelta
+
+    def forecaster(self, weeks: int) -> tuple[Forecaster, datetime]:
+        """A forecaster with the demand of the last weeks, and when that ends."""
+        if self.path is not None:
+            points = _read(self.path)
+            now = max(point.at for point in points)
+        else:
+            now = datetime.now(UTC)
+            asked = cast("Prometheus", self.prometheus)
+            points = DemandHistory(asked, self.selector, weeks).read(now)
+        return Forecaster(points, self.clocks, self.lead), now
+
+
+def _source(
+    prometheus: Prometheus | None, selector: str, csv_path: Path | None, timezone: str, lead: float
+) -> DemandSource:
+    if (prometheus is None) == (csv_path is None):
+        raise click.UsageError("Use --prometheus or --csv.")
+    try:
+        clocks = zone(timezone)
+    except ValueError as error:
+        raise Failure(f"{error}.", Exit.CONFIG) from None
+    return DemandSource(prometheus, selector, csv_path, clocks, timedelta(minutes=lead))
+
+
+_demand = options.combined(
+    options.prometheus,
+    options.converted(
+        "source",
+        _source,
+        options.selector,
+        click.option(
+            "--csv",
+            "csv_path",
+            metavar="FILE",
+            type=click.Path(path_type=Path),
+            help="Demand from a file: lines of a time and requests at once.",
+        ),
+        click.option(
+            "--timezone", default="UTC", show_default=True, help="By whose clocks users live."
+        ),
+        click.option(
+            "--lead",
+            type=click.FloatRange(1, 120),
+            default=12.0,
+            show_default=True,
+            help="Minutes from a forecast to what it is about.",
+        ),
     ),
     click.option("--json", "as_json", is_flag=True, help="Write JSON."),
 )
@@ -55,18 +101,13 @@ def forecast() -> None:
 
 
 @forecast.command()
-@_history
+@_demand
 @click.option(
     "--hours", type=click.FloatRange(0.25, 168), default=24.0, show_default=True, help="How far."
 )
 def show(
     *,
-    prometheus: str | None,
-    prometheus_headers: tuple[str, ...],
-    selector: str,
-    csv_path: Path | None,
-    timezone: str,
-    lead: float,
+    source: DemandSource,
     as_json: bool,
     hours: float,
 ) -> None:
@@ -75,10 +116,7 @@ def show(
     Exit codes: 0 done; 69 Prometheus does not answer; 75 the data are too thin; 78 something given
     is wrong.
     """
-    proof = options.headers(prometheus_headers, "--prometheus-header")
-    points, now = _points(prometheus, proof, selector, csv_path, HISTORY_WEEKS)
-    clocks = _zone(timezone)
-    known = Forecaster(points, clocks, timedelta(minutes=lead))
+    known, now = source.forecaster(HISTORY_WEEKS)
     ahead = [timedelta(minutes=minutes) for minutes in range(15, int(hours * 60) + 1, 15)]
     rows = [row for each in ahead if (row := known.forecast(now, each)) is not None]
     if not rows:
@@ -89,12 +127,12 @@ def show(
         return
     click.echo(f"{'time':16}  {'expected':>8}  {'low':>8}  {'high':>8}  requests at once")
     for row in rows:
-        at = row.at.astimezone(clocks)
+        at = row.at.astimezone(source.clocks)
         click.echo(f"{at:%Y-%m-%d %H:%M}  {row.expected:8.1f}  {row.low:8.1f}  {row.high:8.1f}")
 
 
 @forecast.command()
-@_history
+@_demand
 @click.option(
     "--days", type=click.IntRange(1, 60), default=7, show_default=True, help="How many to try."
 )
@@ -107,12 +145,7 @@ def show(
 )
 def backtest(
     *,
-    prometheus: str | None,
-    prometheus_headers: tuple[str, ...],
-    selector: str,
-    csv_path: Path | None,
-    timezone: str,
-    lead: float,
+    source: DemandSource,
     as_json: bool,
     days: int,
     plot_path: Path | None,
@@ -122,19 +155,15 @@ def backtest(
     Exit codes: 0 done; 69 Prometheus does not answer, or --plot needs matplotlib; 74 the picture
     cannot be written; 75 the data are too thin; 78 something given is wrong.
     """
-    proof = options.headers(prometheus_headers, "--prometheus-header")
-    weeks = HISTORY_WEEKS + -(-days // 7)
-    points, now = _points(prometheus, proof, selector, csv_path, weeks)
-    clocks = _zone(timezone)
-    known = Forecaster(points, clocks, timedelta(minutes=lead))
+    known, now = source.forecaster(HISTORY_WEEKS + -(-days // 7))
+    lead = source.lead / timedelta(minutes=1)
     result = backtests.backtest(known, now - timedelta(days=days), now)
     if result is None:
         raise _thin()
     if plot_path:
-        _draw(result, plot_path, clocks, f"Forecasts {lead:g} minutes ahead, {days} days")
+        _draw(result, plot_path, source.clocks, f"Forecasts {lead:g} minutes ahead, {days} days")
     if as_json:
-        told = asdict(result) | {"rows": len(result.rows)}
-        click.echo(json.dumps(told))
+        click.echo(json.dumps(asdict(result) | {"rows": len(result.rows)}))
         return
     click.echo(f"{len(result.rows)} of {result.asked} forecasts, {lead:g} minutes ahead:")
     click.echo(f"{'expecting':22}  {'off by':>7}  {'bias':>7}")
@@ -161,19 +190,6 @@ def _draw(result: Backtest, path: Path, clocks: ZoneInfo, title: str) -> None:
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise Failure(f"{path} cannot be written: {reason}.", Exit.CANNOT_WRITE) from None
-
-
-def _points(
-    url: str | None, proof: dict[str, str], selector: str, path: Path | None, weeks: int
-) -> tuple[tuple[Point, ...], datetime]:
-    """The history, and when it ends."""
-    if (url is None) == (path is None):
-        raise click.UsageError("Use --prometheus or --csv.")
-    if path is not None:
-        points = _read(path)
-        return points, max(point.at for point in points)
-    now = datetime.now(UTC)
-    return DemandHistory(Prometheus(str(url), proof), selector, weeks).read(now), now
 
 
 def _read(path: Path) -> tuple[Point, ...]:
@@ -205,13 +221,6 @@ def _time(text: str) -> datetime:
     except ValueError:
         at = datetime.fromisoformat(text)
     return at if at.tzinfo else at.replace(tzinfo=UTC)
-
-
-def _zone(name: str) -> ZoneInfo:
-    try:
-        return zone(name)
-    except ValueError as error:
-        raise Failure(f"{error}.", Exit.CONFIG) from None
 
 
 def _thin() -> Failure:

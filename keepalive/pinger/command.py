@@ -15,10 +15,9 @@ from keepalive.pinger import metrics as ping_metrics
 from keepalive.pinger import ping as pinging
 from keepalive.pinger import swap as swapping
 from keepalive.pinger.check import PingOutcome, PingResult, check
-from keepalive.publish import publish
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Callable
 
 EXIT_CODES = {
     PingOutcome.WELL: 0,
@@ -51,13 +50,9 @@ EXIT_CODES = {
     type=options.SECONDS,
     help="The most seconds that the swap, or without one the answer, may take.",
 )
-@click.option(
-    "--header",
-    "headers",
-    metavar="'NAME: VALUE'",
-    multiple=True,
-    help="A header to send, e.g. 'Authorization: Bearer ${TOKEN}' with the variable TOKEN; may be"
-    " repeated.",
+@options.header(
+    "A header to send, e.g. 'Authorization: Bearer ${TOKEN}' with the variable TOKEN; may be"
+    " repeated."
 )
 @click.option(
     "--jitter",
@@ -66,7 +61,7 @@ EXIT_CODES = {
     show_default=True,
     help="Wait up to so many seconds first, so that not all pings come at once.",
 )
-@options.combined(options.push, options.metrics_file)
+@options.publisher
 @click.option("--json", "as_json", is_flag=True, help="Write one line of JSON, whatever happens.")
 @click.pass_context
 def ping(
@@ -76,11 +71,10 @@ def ping(
     timeout: float,
     wait: float,
     max_latency: float | None,
-    headers: tuple[str, ...],
+    headers: dict[str, str],
     swap: bool,
     jitter: float,
-    push: str | None,
-    metrics_file: Path | None,
+    publisher: Callable[..., None] | None,
     as_json: bool,
 ) -> None:
     """Ask the server at URL whether it is ready, and with --swap, whether it swaps.
@@ -91,7 +85,6 @@ def ping(
     Exit codes: 0 all is well, 69 unreachable or not ready, 74 the metrics could not be told, 75 too
     slow or too busy, 76 the swap is wrong.
     """
-    sent = options.headers(headers, "--header")
     try:
         address = pinging.readyz(url)
         swaps_at = swapping.address(address) if swap else None
@@ -104,20 +97,15 @@ def ping(
         wait_s=wait,
         swapping=swaps_at,
         most_s=max_latency,
-        headers=sent,
+        headers=headers,
     )
     if as_json:
         click.echo(json.dumps(found.plain()))
     else:
         click.echo(_line(found), err=found.outcome is not PingOutcome.WELL)
-    if push or metrics_file:
-        publish(
-            ping_metrics.registry(found, time.time()),
-            job="ember-ping",
-            about={"instance": address},
-            file=metrics_file,
-            gateway=push,
-        )
+    if publisher:
+        registry = ping_metrics.registry(found, time.time())
+        publisher(registry, job="ember-ping", about={"instance": address})
     context.exit(EXIT_CODES[found.outcome])
 
 

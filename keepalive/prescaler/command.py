@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from keepalive.prescaler.config import PrescalerConfig
     from keepalive.prescaler.prescaler import Prescaler, Round
     from keepalive.prescaler.schedule import Schedule
+    from keepalive.prometheus import Prometheus
 
 _LEASE_S = 55.0
 _LOOK_S = 2.0
@@ -44,10 +45,9 @@ _COUNT = click.IntRange(1)
     required=True,
     help="Which floors are wanted when.",
 )
-@click.option("--service", default="ember", show_default=True, help="The Knative Service.")
-@click.option("--hpa", help="A HorizontalPodAutoscaler in place of a Knative Service.")
+@options.combined(options.service, options.hpa)
 @click.option("--namespace", help="Where it is; else that of the configuration.")
-@options.combined(options.prometheus_url, options.prometheus_headers, options.selector)
+@options.combined(options.prometheus, options.selector)
 @click.option(
     "--gpu-selector", metavar="MATCHERS", default="", help="The same for DCGM's metrics of GPUs."
 )
@@ -75,7 +75,7 @@ _COUNT = click.IntRange(1)
 @click.option(
     "--every", type=click.FloatRange(5, 300), default=60.0, help="With --watch: seconds. [60]"
 )
-@options.combined(options.push, options.metrics_file)
+@options.publisher
 @click.option("--json", "as_json", is_flag=True, help="Write one line of JSON for each round.")
 @click.pass_context
 def prescale(
@@ -85,8 +85,7 @@ def prescale(
     service: str,
     hpa: str | None,
     namespace: str | None,
-    prometheus: str | None,
-    prometheus_headers: tuple[str, ...],
+    prometheus: Prometheus | None,
     selector: str,
     gpu_selector: str,
     objective: float | None,
@@ -97,8 +96,7 @@ def prescale(
     at: str | None,
     watch: bool,
     every: float,
-    push: str | None,
-    metrics_file: Path | None,
+    publisher: Callable[..., None] | None,
     as_json: bool,
 ) -> None:
     """Raise and lower the warm floor as the schedule, the forecast and the replicas call for.
@@ -120,15 +118,14 @@ def prescale(
         click.echo(_planned(schedule, at, as_json=as_json))
         return
     from keepalive.cluster.client import Cluster
+    from keepalive.prescaler import metrics as pool_metrics
     from keepalive.prescaler.config import PrescalerConfig
     from keepalive.prescaler.prescaler import Prescaler
-    from keepalive.prometheus import Prometheus
 
-    proof = options.headers(prometheus_headers, "--prometheus-header")
     config = PrescalerConfig(
         service=service,
         hpa=hpa,
-        prometheus=Prometheus(prometheus, proof) if prometheus else None,
+        prometheus=prometheus,
         matchers=selector,
         node_matchers=gpu_selector,
         objective_s=objective,
@@ -139,8 +136,9 @@ def prescale(
 
     def tell(done: Round) -> int:
         _show(done, as_json=as_json, dry=dry_run)
-        if push or metrics_file:
-            _publish(done, config, push, metrics_file)
+        if publisher:
+            about = {"target": hpa or service}
+            publisher(pool_metrics.registry(done, time.time()), job="ember-prescale", about=about)
         return Exit.AGAIN if done.complaints else 0
 
     try:
@@ -244,15 +242,6 @@ def _rest(
 
 def _holder() -> str:
     return f"{socket.gethostname()}-{secrets.token_hex(4)}"
-
-
-def _publish(done: Round, config: PrescalerConfig, gateway: str | None, file: Path | None) -> None:
-    from keepalive.prescaler import metrics as pool_metrics
-    from keepalive.publish import publish
-
-    registry = pool_metrics.registry(done, time.time())
-    about = {"target": config.hpa or config.service}
-    publish(registry, job="ember-prescale", about=about, file=file, gateway=gateway)
 
 
 def _show(done: Round, *, as_json: bool, dry: bool) -> None:

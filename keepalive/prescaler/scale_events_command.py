@@ -7,10 +7,11 @@ from dataclasses import asdict
 
 import click
 
+from keepalive import options
+
 
 @click.command("scale-events")
-@click.option("--service", default="ember", show_default=True, help="The Knative Service.")
-@click.option("--hpa", help="A HorizontalPodAutoscaler in place of a Knative Service.")
+@options.combined(options.service, options.hpa)
 @click.option("--namespace", help="Where it is; else that of the configuration.")
 @click.option("--json", "as_json", is_flag=True, help="Write one line of JSON for each.")
 def scale_events(service: str, hpa: str | None, namespace: str | None, *, as_json: bool) -> None:

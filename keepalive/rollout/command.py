@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from keepalive import options
 from keepalive.cluster.client import Cluster
 from keepalive.failure import Exit
-from keepalive.prometheus import Prometheus
 from keepalive.rollout.config import RevisionRejected, RolloutConfig
 from keepalive.rollout.judge import MORE_ERRORS, SLOWER, JudgeLimits
 from keepalive.rollout.rollout import Rollout
+
+if TYPE_CHECKING:
+    from keepalive.prometheus import Prometheus
 
 
 def _steps(_: click.Context, __: click.Parameter, text: str) -> tuple[int, ...]:
@@ -25,7 +29,7 @@ def _steps(_: click.Context, __: click.Parameter, text: str) -> tuple[int, ...]:
 
 @click.command()
 @click.option("--image", help="The new image, best by its digest.")
-@click.option("--service", default="ember", show_default=True, help="The Knative Service.")
+@options.service
 @click.option("--namespace", "-n", help="Its namespace; by default that of kubectl's context.")
 @click.option(
     "--steps",
@@ -61,8 +65,8 @@ def _steps(_: click.Context, __: click.Parameter, text: str) -> tuple[int, ...]:
     type=options.SECONDS,
     help="The most seconds that each of them may take.",
 )
-@click.option("--header", "headers", metavar="'NAME: VALUE'", multiple=True, help="Of these swaps.")
-@options.combined(options.prometheus_url, options.prometheus_headers, options.selector)
+@options.header("Of these swaps.")
+@options.combined(options.prometheus, options.selector)
 @click.option(
     "--max-errors",
     type=click.FloatRange(0, 1),
@@ -109,9 +113,8 @@ def rollout(
     tag: str,
     swaps: int,
     max_latency: float | None,
-    headers: tuple[str, ...],
-    prometheus: str | None,
-    prometheus_headers: tuple[str, ...],
+    headers: dict[str, str],
+    prometheus: Prometheus | None,
     selector: str,
     max_errors: float,
     max_slower: float,
@@ -135,7 +138,6 @@ def rollout(
         raise click.UsageError("Give --image, --abort or --unpin.")
     if dry_run and not image:
         raise click.UsageError("Use --dry-run with --image.")
-    proof = options.headers(prometheus_headers, "--prometheus-header")
     wanted = RolloutConfig(
         image=image or "",
         service=service,
@@ -145,10 +147,10 @@ def rollout(
         wait_s=wait,
         swaps=swaps,
         most_s=max_latency,
-        headers=options.headers(headers, "--header"),
+        headers=headers,
         single_gpu=single_gpu,
         replicas=replicas,
-        prometheus=Prometheus(prometheus, proof) if prometheus else None,
+        prometheus=prometheus,
         matchers=selector,
         limits=JudgeLimits(max_errors, max_slower),
     )

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import click
 
+from keepalive import options
 from keepalive.rollout.preflight import PreflightRequest, inspect, patch
 
 
 @click.command()
 @click.argument("folder", type=click.Path(exists=True, file_okay=False))
-@click.option("--service", default="ember", show_default=True, help="The Knative Service.")
+@options.service
 @click.option("--namespace", "-n", default="ember", show_default=True, help="Its namespace.")
 @click.option("--kubectl", default="kubectl", show_default=True, help="Which kubectl to run.")
 @click.option("--unpin", is_flag=True, help="Go on although the traffic is pinned.")

@@ -7,33 +7,16 @@ from typing import TYPE_CHECKING
 
 import click
 
+from keepalive.options import Duration
 from keepalive.planning.kpa.replay import COLUMNS, replay
 from keepalive.planning.kpa.settings import Averaging, InvalidSetting, read
 from keepalive.planning.traces import steps
-from keepalive.times import duration
 
 if TYPE_CHECKING:
     from keepalive.planning.kpa.settings import AutoscalerSettings
 
 _AFTER_S = 300
 """How much longer than the load a replay goes on, beside the autoscaler's own periods."""
-
-
-class Seconds(click.ParamType[float]):
-    """A number of seconds, or a duration such as 1m30s."""
-
-    name = "seconds"
-
-    def convert(
-        self, value: object, param: click.Parameter | None, ctx: click.Context | None
-    ) -> float:
-        """Read it."""
-        text = str(value)
-        try:
-            number = float(text) if text[-1:].isdigit() else duration(text)
-        except ValueError:
-            self.fail(f"{text!r} is no number of seconds such as 6 or 1m30s.", param, ctx)
-        return number
 
 
 def pairs(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> list[tuple[str, str]]:
@@ -69,7 +52,7 @@ def pairs(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> list
 )
 @click.option(
     "--cold-start",
-    type=Seconds(),
+    type=Duration(),
     default=10.0,
     show_default=True,
     help="Seconds until a wanted replica is ready.",

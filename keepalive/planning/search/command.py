@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 import click
 
 from keepalive.failure import Exit
-from keepalive.planning.kpa.command import Seconds
+from keepalive.options import Duration
 from keepalive.planning.simulation.options import read_options, require, simulation_options
 from keepalive.planning.traces.steps import UnreadableTrace
 from keepalive.times import zone
@@ -46,7 +46,7 @@ class Zone(click.ParamType[ZoneInfo]):
 @simulation_options
 @click.option(
     "--p99",
-    type=Seconds(),
+    type=Duration(),
     default=0.8,
     show_default=True,
     help="The highest 99th percentile of any five minutes, e.g. 800ms.",

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from keepalive.options import Duration
 from keepalive.planning.hpa import HpaSpec
-from keepalive.planning.kpa.command import Seconds, pairs
+from keepalive.planning.kpa.command import pairs
 from keepalive.planning.kpa.settings import InvalidSetting
 from keepalive.planning.kpa.settings import read as settings_of
 from keepalive.planning.simulation.options import read_options, require, simulation_options
@@ -63,7 +64,7 @@ _QUEUE = 320
     show_default=True,
     help="When the load begins, by the schedule's clocks.",
 )
-@click.option("--objective", type=Seconds(), help="What the 99th percentile is to stay below.")
+@click.option("--objective", type=Duration(), help="What the 99th percentile is to stay below.")
 @click.option(
     "--picture",
     type=click.Path(dir_okay=False, writable=True, path_type=Path),

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from keepalive.failure import Exit, Failure
-from keepalive.options import combined
-from keepalive.planning.kpa.command import Seconds
+from keepalive.options import Duration, combined
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -65,7 +64,7 @@ def simulation_options(command: Callable[..., Any]) -> Callable[..., Any]:
         ),
         click.option(
             "--batch-base",
-            type=Seconds(),
+            type=Duration(),
             default=0.012,
             show_default=True,
             help="Without --service: seconds of a batch, beside its requests "
@@ -73,7 +72,7 @@ def simulation_options(command: Callable[..., Any]) -> Callable[..., Any]:
         ),
         click.option(
             "--batch-item",
-            type=Seconds(),
+            type=Duration(),
             default=0.006,
             show_default=True,
             help="Without --service: seconds for each request in it (ember_batch_item_seconds).",
@@ -88,7 +87,7 @@ def simulation_options(command: Callable[..., Any]) -> Callable[..., Any]:
         ),
         click.option(
             "--before-start",
-            type=Seconds(),
+            type=Duration(),
             default=0.0,
             show_default=True,
             help="Seconds before the process starts: scheduling, pulling the image.",
@@ -101,7 +100,7 @@ def simulation_options(command: Callable[..., Any]) -> Callable[..., Any]:
         ),
         click.option(
             "--deadline",
-            type=Seconds(),
+            type=Duration(),
             default=45.0,
             show_default=True,
             help="Seconds that a request may wait.",
@@ -191,7 +190,7 @@ def _cold_starts(text: str) -> tuple[float, ...]:
 
     if Path(text).exists():
         return cold_starts(Path(text))
-    return (Seconds().convert(text, None, None),)
+    return (Duration().convert(text, None, None),)
 
 
 def _nodes(text: str) -> Nodes:
@@ -203,7 +202,7 @@ def _nodes(text: str) -> Nodes:
         if key in _COUNTS and value.isdecimal():
             found[key] = int(value)
         elif key in _TIMES and value:
-            found[key] = Seconds().convert(value, None, None)
+            found[key] = Duration().convert(value, None, None)
         else:
             raise click.BadParameter(
                 f"{part!r} is not like held=2,most=20,provision=3m,keep=10m.", param_hint="--nodes"
