@@ -20,7 +20,7 @@ from keepalive.rollout.preflight_command import preflight
 
 
 class CommandGroup(click.Group):
-    """Commands whose failures are told in one line, with the exit code that they have."""
+    """Commands of which a `Failure` becomes one line and its exit code."""
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command that is named."""

@@ -18,7 +18,7 @@ class Exit(IntEnum):
 
 
 class Failure(Exception):
-    """A command cannot do what it is for; the text says why and what to do."""
+    """A command cannot do what it is for: words for people, and an exit code for programs."""
 
     def __init__(self, message: str, exit_code: Exit) -> None:
         super().__init__(message)

@@ -53,7 +53,7 @@ class Prometheus:
         """The one value of a query now; None when there is none, or it is not a number.
 
         Raises:
-            Failure: see `points`.
+            Failure: there is no answer, the query is wrong, or it has several values.
         """
         result = self._ask("query", {"query": query})
         if len(result) > 1:

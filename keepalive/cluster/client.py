@@ -94,7 +94,7 @@ class Cluster:
 
         Raises:
             Missing: there is none.
-            Failure: see `_asked`.
+            Failure: it is not allowed, is refused, or nothing answers.
         """
         kind = _class(resource)
         where = {} if resource is Resource.NAMESPACE else {"namespace": self.namespace}
@@ -108,7 +108,7 @@ class Cluster:
         Raises:
             Conflict: it has another version.
             Missing: there is none.
-            Failure: see `_asked`.
+            Failure: it is not allowed, is refused, or nothing answers.
         """
         from lightkube.types import PatchType
 
@@ -124,7 +124,7 @@ class Cluster:
 
         Raises:
             Conflict: it is there already.
-            Failure: see `_asked`.
+            Failure: it is not allowed, is refused, or nothing answers.
         """
         name = thing["metadata"].get("name", "")
         made = _whole(resource, thing, self.namespace)
@@ -136,7 +136,7 @@ class Cluster:
         Raises:
             Conflict: it has another version.
             Missing: there is none.
-            Failure: see `_asked`.
+            Failure: it is not allowed, is refused, or nothing answers.
         """
         made = _whole(resource, thing, self.namespace)
         return self._asked("update", resource, name, lambda: self.client.replace(made))

@@ -113,7 +113,7 @@ def revisions(
     Raises:
         Failure: there is no such Service, or none of its Revisions is ready yet.
     """
-    found = _service(cluster, service)
+    found = read_service(cluster, service)
     status = found.get("status", {})
     if not (latest := status.get("latestReadyRevisionName")):
         raise Failure(
@@ -158,7 +158,7 @@ def coming(cluster: Cluster, service: str) -> str | None:
     Raises:
         Failure: there is no such Service, or nothing answers.
     """
-    status = _service(cluster, service).get("status", {})
+    status = read_service(cluster, service).get("status", {})
     created = _created(status)
     return None if created == status.get("latestReadyRevisionName") else created
 
@@ -181,7 +181,12 @@ class _Traffic(NamedTuple):
         return cls(percents, tags)
 
 
-def _service(cluster: Cluster, name: str) -> dict[str, Any]:
+def read_service(cluster: Cluster, name: str) -> dict[str, Any]:
+    """A Knative Service.
+
+    Raises:
+        Failure: there is none.
+    """
     try:
         return cluster.get(Resource.SERVICE, name)
     except Missing:

@@ -1,4 +1,10 @@
-"""The Lease: at most one pre-scaler acts at a time, and what it remembers is kept with it."""
+"""The Lease: at most one pre-scaler acts at a time, and what it remembers is kept with it.
+
+A worked example: A takes it at 12:00:00 for 150 s and renews it at 12:01:00. B, which asks at
+12:02:00, is refused until 12:03:30. If A hangs from 12:01:10 on, B takes it at 12:03:31; when A
+wakes up and wants to keep what it has decided, the Lease has another version than the one that A
+has read, so A has lost it, and nothing of A's is kept.
+"""
 
 from __future__ import annotations
 

@@ -107,14 +107,14 @@ def last_change(thing: dict[str, Any], *path: str) -> tuple[str, datetime] | Non
 
 
 def left(revision: dict[str, Any]) -> tuple[str, ...]:
-    """See `Target.left`."""
+    """The annotations that earlier versions of Ember have left on a Revision (`Target.left`)."""
     annotations = annotations_of(revision)
     old = tuple(name for name in EARLIER if name in annotations)
     return old if annotations.get(HOLD, "false") == "false" else (HOLD, *old)
 
 
 def annotations_of(thing: dict[str, Any]) -> dict[str, str]:
-    """Those of an object."""
+    """The annotations of an object."""
     return thing["metadata"].get("annotations") or {}
 
 

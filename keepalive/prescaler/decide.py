@@ -4,6 +4,12 @@ A floor rises at once to what is needed, before it is needed. It falls slowly: n
 largest need of the last half hour (`Schedule.release`), and by steps, since a floor that fell too
 early costs users a cold start, and one that falls late costs some GPU-minutes. The day's budget and
 the ceilings hold against everything; a person's hold stops everything.
+
+A worked example: a replica is meant to have 3 requests at once, the lead time is 12 minutes, and
+the floor is 4. There are 6 requests in flight, growing by 0.005 a second, so in 12 minutes 3.6
+more: 9.6 requests need 4 replicas. The forecast's upper end is 17, for which 6 are needed, so the
+floor rises to 6 now. When that time has passed and 2 would do, the floor stays at 6 for half an
+hour; then it falls by a quarter, at least by 1, every five minutes: 5, 4, 3, 2.
 """
 
 from __future__ import annotations
@@ -136,7 +142,7 @@ class _Need(NamedTuple):
 
 
 def decide(now: datetime, samples: FloorSamples, spec: FloorSpec) -> FloorDecision:
-    """Decide."""
+    """The floor to have now, which is the one that there is while a person holds it."""
     now = now.astimezone(UTC)
     finding = diagnose(
         samples.model, samples.node, per_replica=spec.per_replica, objective_s=spec.objective_s

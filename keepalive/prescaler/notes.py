@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from keepalive.cluster.target import Target
 
 
-def notes(targets: Iterable[Target], told: tuple[str, ...]) -> dict[str, str]:
-    """What to say of each target, by its name: an old hold each time, the rest once."""
+def notes(targets: Iterable[Target], noted: tuple[str, ...]) -> dict[str, str]:
+    """Notes by the name of the target: about an old hold each time, about the rest once."""
     made = {}
     for each in targets:
         if HOLD in each.left:
@@ -21,7 +21,7 @@ def notes(targets: Iterable[Target], told: tuple[str, ...]) -> dict[str, str]:
                 f"{HOLD} on the Revision {each.name} stops nothing: put it on the Service. Leave"
                 " the Revision as it is: removing it there may replace all its pods."
             )
-        elif each.left and each.name not in told:
+        elif each.left and each.name not in noted:
             made[each.name] = (
                 f"An earlier version of Ember has left {' and '.join(each.left)} on the Revision"
                 f" {each.name}. Leave them: removing them may replace all its pods."

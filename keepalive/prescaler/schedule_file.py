@@ -5,14 +5,14 @@ Whatever is not known is refused, and its place is named.
 
 from __future__ import annotations
 
-import difflib
 import math
 import tomllib
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from keepalive.failure import Exit, Failure
 from keepalive.prescaler.schedule import Batch, FloorEvent, FloorWindow, Schedule, TagPool
+from keepalive.prescaler.toml_table import TomlTable
 from keepalive.times import zone
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def parse(text: str) -> Schedule:
     Raises:
         ValueError: it is no TOML, or something in it is not possible; the text names it.
     """
-    table = _Table(tomllib.loads(text), "")
+    table = TomlTable(tomllib.loads(text), "")
     timezone = zone(table.word("timezone"))
     max_floor = table.whole("max_floor", 1, _MOST_FLOOR)
     schedule = Schedule(
@@ -65,12 +65,11 @@ def parse(text: str) -> Schedule:
         ),
         batch=_batch(table),
     )
-    for done in (*table.read, table):
-        done.close()
+    table.close()
     return schedule
 
 
-def _window(table: _Table, most: int) -> FloorWindow:
+def _window(table: TomlTable, most: int) -> FloorWindow:
     start = table.word("start")
     if len(start.split()) != 5:
         raise ValueError(f"{table.place('start')}: {start!r} has not the five fields of cron")
@@ -81,14 +80,14 @@ def _window(table: _Table, most: int) -> FloorWindow:
     return FloorWindow(start, timedelta(hours=hours), table.whole("floor", 0, most))
 
 
-def _event(table: _Table, most: int, timezone: ZoneInfo) -> FloorEvent:
+def _event(table: TomlTable, most: int, timezone: ZoneInfo) -> FloorEvent:
     begins, ends = table.moment("from", timezone), table.moment("to", timezone)
     if ends <= begins:
         raise ValueError(f"{table.place('to')}: it is not after `from`")
     return FloorEvent(begins, ends, table.whole("floor", 0, most))
 
 
-def _batch(table: _Table) -> Batch | None:
+def _batch(table: TomlTable) -> Batch | None:
     if (given := table.table("batch")) is None:
         return None
     return Batch(
@@ -111,76 +110,3 @@ def _check_cron(expression: str, place: str) -> None:
         raise ValueError(f"{place}: {expression!r} is not cron's: {error}") from None
     except StopIteration:
         raise ValueError(f"{place}: {expression!r} never comes") from None
-
-
-class _Table:
-    """A table of TOML that knows where it is, and which of its keys were asked for."""
-
-    def __init__(self, values: dict[str, Any], name: str) -> None:
-        self._values, self._name = values, name
-        self._asked: set[str] = set()
-        self.read: list[_Table] = []
-
-    def place(self, key: str) -> str:
-        """Where a key is, in words."""
-        return f"{self._name}: {key}" if self._name else key
-
-    def word(self, key: str) -> str:
-        value = self._get(key)
-        if not isinstance(value, str) or not value.strip():
-            raise self._wrong(key, "a text in quotes is needed")
-        return value
-
-    def whole(self, key: str, least: int, most: int) -> int:
-        value = self._get(key)
-        if type(value) is not int or not least <= value <= most:
-            raise self._wrong(key, f"a whole number from {least} to {most} is needed")
-        return value
-
-    def number(self, key: str, least: float, most: float, default: float | None = None) -> float:
-        value = self._get(key, default)
-        if type(value) not in {int, float} or not least <= value <= most:
-            upto = f" to {most:g}" if math.isfinite(most) else " on"
-            raise self._wrong(key, f"a number from {least:g}{upto} is needed")
-        return float(value)
-
-    def moment(self, key: str, timezone: ZoneInfo) -> datetime:
-        """A date and a time; one without an offset is by the clocks of the time zone."""
-        value = self._get(key)
-        if not isinstance(value, datetime):
-            raise self._wrong(key, "a time like 2026-12-24T18:00:00+01:00 is needed")
-        aware = value if value.tzinfo else value.replace(tzinfo=timezone)
-        return aware.astimezone(UTC)
-
-    def table(self, key: str) -> _Table | None:
-        value = self._get(key, {})
-        if not isinstance(value, dict):
-            raise self._wrong(key, f"write it as [{key}]")
-        return self._child(value, key) if value else None
-
-    def tables(self, key: str) -> list[_Table]:
-        value = self._get(key, [])
-        if not isinstance(value, list) or not all(isinstance(each, dict) for each in value):
-            raise self._wrong(key, f"write it as [[{key}]]")
-        return [self._child(each, f"{key} {n}") for n, each in enumerate(value, 1)]
-
-    def close(self) -> None:
-        """Refuse what nobody has asked for."""
-        for key in self._values.keys() - self._asked:
-            like = difflib.get_close_matches(key, self._asked, 1)
-            meant = f"; is it `{like[0]}`?" if like else ""
-            raise self._wrong(key, f"there is no such key{meant}")
-
-    def _get(self, key: str, default: Any = None) -> Any:
-        self._asked.add(key)
-        if (value := self._values.get(key, default)) is None:
-            raise self._wrong(key, "is missing")
-        return value
-
-    def _wrong(self, key: str, what: str) -> ValueError:
-        return ValueError(f"{self.place(key)}: {what}")
-
-    def _child(self, values: dict[str, Any], name: str) -> _Table:
-        child = _Table(values, name)
-        self.read.append(child)
-        return child

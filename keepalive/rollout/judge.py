@@ -59,6 +59,11 @@ def judge(old: RevisionMetrics, new: RevisionMetrics, limits: JudgeLimits) -> Ro
     """Hold the new revision against the old one, over the same time.
 
     The old one counts as without errors, and as just as fast, where it had too few requests.
+
+    A worked example with the default limits: of 1,000 swaps of the old one 1 % failed and 95 % took
+    up to 0.4 s. A new one with 25 swaps is not judged, however it did; with 100 swaps it may fail
+    in 1.5 % of them, and 95 % may take up to 0.5 s. Had the old one been asked for 20 swaps only,
+    0.5 % would be allowed, and any time.
     """
     if new.requests < limits.requests:
         return RolloutVerdict(None, f"{new.requests:.0f} swaps are too few to tell")

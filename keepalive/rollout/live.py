@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from keepalive.cluster import knative
 from keepalive.cluster.client import Conflict, Missing, Resource
 from keepalive.cluster.readiness import condition
 from keepalive.cluster.target import annotations_of, held
@@ -46,14 +48,7 @@ class LiveService:
         Raises:
             Failure: there is none.
         """
-        try:
-            return self.cluster.get(Resource.SERVICE, self.name)
-        except Missing:
-            raise Failure(
-                f"There is no Knative Service {self.name} in the namespace"
-                f" {self.cluster.namespace}: use --service and --namespace.",
-                Exit.CONFIG,
-            ) from None
+        return knative.read_service(self.cluster, self.name)
 
     def settled(
         self, fits: Callable[[dict[str, Any]], bool] = lambda _: True, what: str = "the last change"
@@ -100,17 +95,18 @@ class LiveService:
 
     def change(self, patch: Callable[[dict[str, Any]], Patch]) -> None:
         """Patch the Service as it is, and again when somebody else was faster."""
-        for _ in range(_TRIES):
+
+        def attempt() -> None:
             service = self.service()
             if why := held(service):
                 raise Failure(f"{why}; remove it to go on.", Exit.CONFIG)
             version = service["metadata"]["resourceVersion"]
             try:
                 self.cluster.patch(Resource.SERVICE, self.name, patch(service), version=version)
-            except (Conflict, Missing):
-                continue  # a Service that is gone is told of when it is read again
-            return
-        raise Failure(f"Somebody else keeps changing {self.name}.", Exit.AGAIN)
+            except Missing:  # reading it again says so
+                raise Conflict from None
+
+        self._retried(self.name, attempt)
 
     def set_floor(self, name: str, wanted: Callable[[int], int]) -> None:
         """Give a revision another floor, which replaces none of its pods.
@@ -119,18 +115,23 @@ class LiveService:
             name: of the revision; one that is gone is passed over.
             wanted: the floor to have, from the one that it has.
         """
-        for _ in range(_TRIES):
-            try:
-                revision = self.revision(name)
-                count = replicas.bounded(wanted(replicas.floor(revision)), annotations_of(revision))
-                if count == replicas.floor(revision):
-                    return
+
+        def attempt() -> None:
+            revision = self.revision(name)
+            before = replicas.floor(revision)
+            count = replicas.bounded(wanted(before), annotations_of(revision))
+            if count != before:
                 version = revision["metadata"]["resourceVersion"]
                 patch = replicas.floor_patch(revision, count)
                 self.cluster.patch(Resource.REVISION, name, patch, version=version)
-            except Missing:
+
+        with suppress(Missing):
+            self._retried(name, attempt)
+
+    def _retried(self, name: str, attempt: Callable[[], None]) -> None:
+        """Read and change, until nobody changes it in between."""
+        for _ in range(_TRIES):
+            with suppress(Conflict):
+                attempt()
                 return
-            except Conflict:
-                continue
-            return
         raise Failure(f"Somebody else keeps changing {name}.", Exit.AGAIN)

@@ -38,7 +38,7 @@ class Rollout:
     Attributes:
         cluster: it is in.
         wanted: what for.
-        say: told what happens, a line each.
+        say: called with a line for each thing that happens.
         sleep: waits for some seconds.
         clock: seconds, never going back.
     """
@@ -124,7 +124,11 @@ class Rollout:
         self.undo(made)
 
     def unpin(self) -> None:
-        """See `unpin.unpin`."""
+        """Let the latest revision have the traffic again, if it is the one that serves.
+
+        Raises:
+            Failure: another one would get the traffic, unproven.
+        """
         unpin(self._live, self.say)
 
     def undo(self, made: RolloutProgress) -> None:

@@ -160,7 +160,7 @@ def _patch(
 
 
 def latest(service: dict[str, Any]) -> str:
-    """The revision that was made last, ready or not; see `reconciled`."""
+    """The revision that was made last, ready or not, once the status is `reconciled`."""
     return str(service.get("status", {}).get("latestCreatedRevisionName", ""))
 
 

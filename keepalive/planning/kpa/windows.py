@@ -30,7 +30,7 @@ class WindowBuckets(Protocol):
 
 
 class TimedBuckets:
-    """The plain average."""
+    """The plain average over so many seconds."""
 
     def __init__(self, seconds: int) -> None:
         self._buckets = [0.0] * seconds

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from keepalive.planning.pictures.simulation import AMBER, BLUE, INK, RED, seconds, style
+from keepalive.planning.pictures.style import (
+    AMBER,
+    BLUE,
+    INK,
+    RED,
+    latency_axis,
+    objective_line,
+    style,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -33,7 +41,6 @@ def draw(tried: Sequence[Trial], naive: Sequence[Trial], best: Trial, path: Path
     figure = Figure(figsize=(9.5, 6), layout="constrained")
     axes = figure.subplots()
     style(axes)
-    objective = best.objective.p99_s
     clean, losing = _parted(tried)
     axes.scatter(*_points(clean), s=26, color=BLUE, alpha=0.55, lw=0, label="tried")
     if losing:
@@ -42,26 +49,13 @@ def draw(tried: Sequence[Trial], naive: Sequence[Trial], best: Trial, path: Path
     axes.step(*_points(edge), where="post", color=BLUE, lw=1.4, label="nothing tried is better")
     axes.scatter(*_points(naive), s=60, marker="D", color=RED, zorder=3, label="naive")
     axes.scatter(*_points([best]), s=190, marker="*", color=INK, zorder=4, label="planned")
-    axes.set_yscale("log")
+    latency_axis(axes)
     _widened(axes, [*tried, *naive])
     for near in _together(naive, axes):
         _note(axes, near[0], "\n".join(_told(trial) for trial in near), RED)
     _note(axes, best, f"planned: {best.outcome.gpu_hours:.0f} GPU-hours", INK, below=True)
-    axes.axhline(objective, color=INK, lw=1, ls=":")
-    axes.annotate(
-        f"objective {seconds(objective)}",
-        (1, objective),
-        xycoords=("axes fraction", "data"),
-        xytext=(-2, 4),
-        textcoords="offset points",
-        ha="right",
-        fontsize=9,
-        color=INK,
-    )
+    objective_line(axes, best.objective.p99_s, lift=4, fontsize=9)
     axes.grid(axis="x", color="#e6e9ec", linewidth=0.8)
-    axes.yaxis.set_major_formatter(lambda value, _: seconds(value))
-    axes.yaxis.set_minor_formatter("")
-    axes.tick_params(axis="y", which="minor", length=0)
     axes.set_xlabel("GPU-hours", color=INK)
     axes.set_ylabel("p99 of the worst five minutes", color=INK)
     axes.set_title(

@@ -8,6 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from keepalive.planning.pictures.style import (
+    AMBER,
+    BLUE,
+    GREY,
+    INK,
+    RED,
+    latency_axis,
+    objective_line,
+    seconds,
+    style,
+)
 from keepalive.planning.simulation.outcome import WINDOW_S
 
 if TYPE_CHECKING:
@@ -18,11 +29,6 @@ if TYPE_CHECKING:
 
     from keepalive.planning.simulation.outcome import SimulationOutcome
 
-INK = "#333333"
-BLUE = "#2c6fbb"
-AMBER = "#f2a541"
-RED = "#c0392b"
-GREY = "#9aa5b1"
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _PIXELS = 1440
 """Points that a line needs at most."""
@@ -75,20 +81,6 @@ def summary(outcome: SimulationOutcome) -> list[tuple[str, str]]:
     return found
 
 
-def seconds(value: float) -> str:
-    """For people."""
-    return f"{value * 1e3:.0f} ms" if value < 1 else f"{value:.1f} s"
-
-
-def style(axes: Any) -> None:
-    """Axes without what nobody reads."""
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.spines[["left", "bottom"]].set_color(GREY)
-    axes.tick_params(colors=INK, labelsize=9)
-    axes.grid(axis="y", color="#e6e9ec", linewidth=0.8)
-    axes.set_axisbelow(True)
-
-
 def _figure(outcome: SimulationOutcome, title: str, objective_s: float | None) -> Any:
     from matplotlib.figure import Figure
 
@@ -139,24 +131,11 @@ def _latency(axes: Any, outcome: SimulationOutcome, objective_s: float | None) -
     for part, colour, name in ((0.99, RED, "p99"), (0.5, BLUE, "p50")):
         axes.plot(at, outcome.by_minute(part)[some], color=colour, lw=1, label=f"{name} by minute")
     if objective_s is not None:
-        axes.axhline(objective_s, color=INK, lw=1, ls=":")
-        axes.annotate(
-            f"objective {seconds(objective_s)}",
-            (1, objective_s),
-            xycoords=("axes fraction", "data"),
-            xytext=(-2, 3),
-            textcoords="offset points",
-            ha="right",
-            fontsize=8.5,
-            color=INK,
-            bbox={"facecolor": "white", "alpha": 0.85, "linewidth": 0, "pad": 1},
-        )
-    axes.set_yscale("log")
+        box = {"facecolor": "white", "alpha": 0.85, "linewidth": 0, "pad": 1}
+        objective_line(axes, objective_s, lift=3, fontsize=8.5, bbox=box)
+    latency_axis(axes)
     low, high = axes.get_ylim()
     axes.set_ylim(low * 0.8, max(high, (objective_s or 0) * 1.6) * 1.6)
-    axes.yaxis.set_major_formatter(lambda value, _: seconds(value))
-    axes.yaxis.set_minor_formatter("")
-    axes.tick_params(axis="y", which="minor", length=0)
     axes.set_ylabel("latency", color=INK)
     axes.legend(loc="upper left", ncols=2, frameon=False, fontsize=9)
 

@@ -141,7 +141,7 @@ def plan(
 
 
 def _row(trial: Trial) -> str:
-    from keepalive.planning.pictures.simulation import seconds
+    from keepalive.planning.pictures.style import seconds
 
     choice = trial.choice
     assert choice is not None  # noqa: S101
@@ -154,7 +154,7 @@ def _row(trial: Trial) -> str:
 
 
 def _table(trials: Sequence[Trial]) -> str:
-    from keepalive.planning.pictures.simulation import seconds
+    from keepalive.planning.pictures.style import seconds
 
     base = trials[1].outcome.gpu_hours
     names = ("", "GPU-hours", "of static", "p99", "worst p99", "lost", "cold", "objective")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from keepalive.planning.kpa.settings import ScalingMetric
-from keepalive.planning.pictures.simulation import seconds
+from keepalive.planning.pictures.style import seconds
 from keepalive.planning.search.choice import Cover
 
 if TYPE_CHECKING:

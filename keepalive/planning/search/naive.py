@@ -22,7 +22,7 @@ _QUEUE = 10
 
 
 def naive(trials: Trials, most: int) -> Iterator[Trial]:
-    """Simulate them."""
+    """Simulate them with at most so many replicas: the peak's, Knative's defaults, an HPA's."""
     yield static_peak(trials, most)
     service = trials.given.service
     start = trials.begin_with(service, most)

@@ -32,7 +32,10 @@ class Nodes:
 
 
 class GpuPool:
-    """Who has a GPU, and how many there are."""
+    """Who has a GPU, and how many there are.
+
+    Without `nodes`, GPUs are there at once and paid for while in use.
+    """
 
     def __init__(self, nodes: Nodes | None) -> None:
         self._nodes = nodes

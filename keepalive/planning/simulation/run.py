@@ -96,7 +96,7 @@ class SecondsCache:
 
 
 def simulate(scenario: Scenario, memo: SecondsCache | None = None) -> SimulationOutcome:
-    """Simulate all seconds."""
+    """Simulate all seconds; `memo` has those of other runs, and gets those of this one."""
     return _Run(scenario, memo or SecondsCache()).run()
 
 

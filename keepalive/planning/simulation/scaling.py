@@ -152,7 +152,7 @@ class HpaScaling:
 
 
 class StaticScaling:
-    """Always as many."""
+    """Always as many replicas, each of which lets `queue` requests wait."""
 
     def __init__(self, replicas: int, queue: int) -> None:
         self._replicas = replicas

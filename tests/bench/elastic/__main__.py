@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from keepalive.planning.pictures import search as plotted
 from keepalive.planning.pictures import simulation as picture
-from keepalive.planning.pictures.simulation import seconds
+from keepalive.planning.pictures.style import seconds
 from keepalive.planning.search.descent import search
 from keepalive.planning.search.explain import explain
 from keepalive.planning.search.naive import naive

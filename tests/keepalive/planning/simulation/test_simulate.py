@@ -16,7 +16,8 @@ from click.testing import CliRunner
 from keepalive.failure import Failure
 from keepalive.planning import hpa
 from keepalive.planning.kpa.settings import read as settings_of
-from keepalive.planning.pictures.simulation import draw, seconds
+from keepalive.planning.pictures.simulation import draw
+from keepalive.planning.pictures.style import seconds
 from keepalive.planning.simulation import service as services
 from keepalive.planning.simulation.command import simulate as command
 from keepalive.planning.simulation.fleet import GpuPool, Nodes
