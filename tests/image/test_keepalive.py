@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.image.podman import HARDENED, SLOW
-from tests.keepalive.prescaler.test_prescaler import SCHEDULE
+from tests.keepalive.prescaler.rounds import SCHEDULE
 from tests.kube.server import running
 from tests.kube.service import service
 

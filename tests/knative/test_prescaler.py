@@ -14,9 +14,9 @@ from keepalive.prescaler.schedule_file import parse
 from tests.knative import names, promises, schemas, webhook
 from tests.knative.manifests import KNATIVE, render, rendered
 from tests.kube.knative import MIN_SCALE
+from tests.kube.objects import REVISIONS
 from tests.kube.server import running
 
-REVISIONS = "revisions.serving.knative.dev"
 OVERLAY = {
     "apiVersion": "kustomize.config.k8s.io/v1beta1",
     "kind": "Kustomization",

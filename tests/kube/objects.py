@@ -16,6 +16,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+SERVICES, REVISIONS = "services.serving.knative.dev", "revisions.serving.knative.dev"
+LEASES, SCALERS = "leases.coordination.k8s.io", "horizontalpodautoscalers.autoscaling"
+"""Resources, as `Key.qualified` has them."""
 STATUSES = {
     "BadRequest": 400,
     "Unauthorized": 401,

@@ -10,13 +10,11 @@ from lightkube.generic_resource import create_namespaced_resource
 from lightkube.types import PatchType
 
 from tests.kube.knative import MIN_SCALE
-from tests.kube.objects import Refused
+from tests.kube.objects import LEASES, REVISIONS, SCALERS, SERVICES, Refused
 from tests.kube.server import running
 from tests.kube.service import service
 
-SERVICES, REVISIONS = "services.serving.knative.dev", "revisions.serving.knative.dev"
 AUTOSCALERS = "podautoscalers.autoscaling.internal.knative.dev"
-LEASES, SCALERS = "leases.coordination.k8s.io", "horizontalpodautoscalers.autoscaling"
 Service = create_namespaced_resource("serving.knative.dev", "v1", "Service", "services")
 Revision = create_namespaced_resource("serving.knative.dev", "v1", "Revision", "revisions")
 

@@ -16,13 +16,11 @@ from keepalive.cluster.target import EARLIER, HOLD, change
 from keepalive.cluster.version import check_version
 from keepalive.failure import Failure
 from tests.kube.knative import MIN_SCALE
-from tests.kube.objects import Key
+from tests.kube.objects import LEASES, REVISIONS, SCALERS, SERVICES, Key
 from tests.kube.server import running
 from tests.kube.service import service
 
-SERVICES, REVISIONS = "services.serving.knative.dev", "revisions.serving.knative.dev"
 AUTOSCALERS = "podautoscalers.autoscaling.internal.knative.dev"
-LEASES, SCALERS = "leases.coordination.k8s.io", "horizontalpodautoscalers.autoscaling"
 NOW = datetime(2026, 11, 30, 12, 0, tzinfo=UTC)
 
 

@@ -11,9 +11,9 @@ from keepalive.cluster.pin import ROLLOUT, complaint, pinned
 from keepalive.prescaler.config import PrescalerConfig
 from keepalive.prescaler.prescaler import Prescaler
 from keepalive.prescaler.schedule_file import parse
+from tests.kube.objects import SERVICES
 from tests.kube.service import service
 
-SERVICES = "services.serving.knative.dev"
 NOON = datetime(2026, 11, 30, 12, 0, tzinfo=UTC)
 SCHEDULE = 'timezone = "UTC"\nfloor = 1\nmax_floor = 4\n'
 A, B = "ember-00001", "ember-00002"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import pytest
 
@@ -18,24 +18,12 @@ from keepalive.prescaler.grant import Grant
 from keepalive.prescaler.prescaler import Prescaler
 from keepalive.prescaler.schedule_file import parse
 from keepalive.prescaler.state import load
+from tests.keepalive.prescaler.rounds import BATCH, NOON, SCHEDULE, SPELL, floor, once
 from tests.kube.knative import MIN_SCALE
+from tests.kube.objects import LEASES, REVISIONS, SERVICES
 from tests.kube.service import service
 
-SERVICES, REVISIONS = "services.serving.knative.dev", "revisions.serving.knative.dev"
-LEASES = "leases.coordination.k8s.io"
-NOON = datetime(2026, 11, 30, 12, 0, tzinfo=UTC)  # a Monday
-SPELL = timedelta(seconds=60)
 LEAD = timedelta(minutes=12)
-SCHEDULE = """
-timezone = "UTC"
-floor = 1
-max_floor = 20
-[[window]]
-start = "0 8 * * mon-fri"
-hours = 10
-floor = 4
-"""
-BATCH = '[batch]\nservice = "batch"\nfloor = 6\ngpus = 8\n'
 CANARY = '[[pool]]\ntag = "canary"\nfloor = 2\n'
 
 
@@ -43,13 +31,6 @@ CANARY = '[[pool]]\ntag = "canary"\nfloor = 2\n'
 def ember(kube):
     kube.create(SERVICES, "ember", service(min_scale=1))
     return kube
-
-
-def once(cluster, schedule=SCHEDULE, minutes=0):
-    now = NOON + timedelta(minutes=minutes)
-    prescaler = Prescaler(cluster, PrescalerConfig(), parse(schedule))
-    lease = Lease.take(cluster, prescaler.config.lease, "me", SPELL, now)
-    return prescaler.once(now, lease)
 
 
 def deploy(kube, number, **more):
@@ -60,10 +41,6 @@ def deploy(kube, number, **more):
 
 def annotate(kube, name, **values):
     kube.patch(REVISIONS, name, {"metadata": {"annotations": values}})
-
-
-def floor(kube, name="ember-00001"):
-    return int(kube.get(REVISIONS, name)["metadata"]["annotations"].get(MIN_SCALE, 0))
 
 
 def kept(kube):
@@ -82,7 +59,7 @@ class TestPods:
         ]
         deploy(ember, 2, traffic=traffic)
         once(cluster, minutes=1)
-        once(cluster, SCHEDULE + CANARY, minutes=2)
+        once(cluster, schedule=SCHEDULE + CANARY, minutes=2)
         deploy(
             ember,
             3,
@@ -322,7 +299,7 @@ class TestHandingOn:
     def test_and_raises_them_all_the_same(self, connect, starting):
         starting.knative.starting = False
         starting.patch(SERVICES, "ember", {"metadata": {"annotations": {ROLLOUT: "{}"}}})
-        once(connect(), SCHEDULE.replace("floor = 4", "floor = 6"), minutes=1)
+        once(connect(), schedule=SCHEDULE.replace("floor = 4", "floor = 6"), minutes=1)
         assert floor(starting) == 6
 
     def test_a_held_service_hands_nothing_on(self, connect, starting):
@@ -336,7 +313,7 @@ class TestHandingOn:
         starting.create(SERVICES, "batch", service(min_scale=4))
         starting.knative.starting = True
         new = deploy(starting, 2)
-        once(connect(), SCHEDULE + BATCH, minutes=1)
+        once(connect(), schedule=SCHEDULE + BATCH, minutes=1)
         assert (floor(starting, new), floor(starting, "batch-00001")) == (4, 0)
 
     def test_one_whose_nodes_are_still_to_come_has_it_when_they_are_there(self, connect, starting):

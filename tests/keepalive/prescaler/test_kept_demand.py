@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from urllib.parse import parse_qs
 
 import pytest
@@ -23,13 +23,13 @@ from keepalive.prescaler.schedule_file import parse
 from keepalive.prometheus import Prometheus
 from tests.keepalive.answering import serving
 from tests.keepalive.forecasting.weeks import weeks
+from tests.keepalive.prescaler.rounds import NOON
+from tests.kube.objects import SERVICES
 from tests.kube.service import service
 
-NOON = datetime(2026, 11, 30, 12, 0, tzinfo=UTC)  # a Monday
 MINUTE = timedelta(minutes=1)
 WEEK = timedelta(days=7)
 LEASE_S = timedelta(minutes=2)
-SERVICES = "services.serving.knative.dev"
 SCHEDULE = 'timezone = "Europe/Berlin"\nfloor = 1\nmax_floor = 40\n'
 FULL = 5 * WEEK + timedelta(hours=2)
 POINTS = tuple(weeks(6, end=NOON + timedelta(hours=12)))

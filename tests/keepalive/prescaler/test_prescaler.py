@@ -36,28 +36,16 @@ from keepalive.prescaler.scale_events import Scale, ScaleEvent
 from keepalive.prescaler.schedule_file import parse
 from keepalive.prescaler.state import PrescalerState, dump, load
 from keepalive.prometheus import Prometheus
+from tests.keepalive.prescaler.rounds import BATCH, NOON, SCHEDULE, SPELL, floor, once
 from tests.keepalive.recorded import demand, prometheus, recorded, text
 from tests.kube.knative import MIN_SCALE
+from tests.kube.objects import LEASES, REVISIONS, SCALERS, SERVICES
 from tests.kube.server import running
 from tests.kube.service import service
 from tests.running import unused_port
 
-SERVICES, REVISIONS = "services.serving.knative.dev", "revisions.serving.knative.dev"
-LEASES, SCALERS = "leases.coordination.k8s.io", "horizontalpodautoscalers.autoscaling"
-NOON = datetime(2026, 11, 30, 12, 0, tzinfo=UTC)  # a Monday
-SPELL = timedelta(seconds=60)
-SCHEDULE = """
-timezone = "UTC"
-floor = 1
-max_floor = 20
-[[window]]
-start = "0 8 * * mon-fri"
-hours = 10
-floor = 4
-"""
 ALWAYS = SCHEDULE.replace("0 8 * * mon-fri", "0 0 * * *").replace("hours = 10", "hours = 24")
 NOT_OURS = {"ember_request_seconds_sum"}
-BATCH = '[batch]\nservice = "batch"\nfloor = 6\ngpus = 8\n'
 CANARY = '[[pool]]\ntag = "canary"\nfloor = 1\n'
 
 
@@ -111,16 +99,6 @@ def seen(url, namespace, **more):
     return PrescalerConfig(
         prometheus=Prometheus(url), matchers=f'namespace="{namespace}"', objective_s=0.8, **more
     )
-
-
-def floor(kube, name="ember-00001"):
-    return int(kube.get(REVISIONS, name)["metadata"]["annotations"].get(MIN_SCALE, 0))
-
-
-def once(cluster, wanted=None, schedule=SCHEDULE, now=NOON):
-    prescaler = Prescaler(cluster, wanted or PrescalerConfig(), parse(schedule))
-    lease = Lease.take(cluster, prescaler.config.lease, "me", SPELL, now)
-    return prescaler.once(now, lease)
 
 
 class TestRounds:

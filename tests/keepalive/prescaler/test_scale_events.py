@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import pytest
 from click.testing import CliRunner
@@ -15,13 +15,12 @@ from keepalive.prescaler.config import PrescalerConfig
 from keepalive.prescaler.prescaler import Prescaler
 from keepalive.prescaler.scale_events import ScaleEvent
 from keepalive.prescaler.schedule_file import parse
+from tests.keepalive.prescaler import rounds
+from tests.keepalive.prescaler.rounds import NOON, SPELL
 from tests.kube.knative import MIN_SCALE
+from tests.kube.objects import REVISIONS, SCALERS, SERVICES
 from tests.kube.service import service
 
-SERVICES, REVISIONS = "services.serving.knative.dev", "revisions.serving.knative.dev"
-SCALERS = "horizontalpodautoscalers.autoscaling"
-NOON = datetime(2026, 11, 30, 12, 0, tzinfo=UTC)
-SPELL = timedelta(seconds=60)
 SCHEDULE = """
 timezone = "UTC"
 floor = 1
@@ -40,10 +39,8 @@ def ember(kube):
     return kube
 
 
-def once(cluster, minutes=0, wanted=None):
-    now = NOON + timedelta(minutes=minutes)
-    prescaler = Prescaler(cluster, wanted or PrescalerConfig(), parse(SCHEDULE))
-    return prescaler.once(now, Lease.take(cluster, prescaler.config.lease, "me", SPELL, now))
+def once(cluster, minutes=0, config=None):
+    return rounds.once(cluster, config, SCHEDULE, minutes=minutes)
 
 
 def told(done):
@@ -76,14 +73,14 @@ def test_everybodys_changes_are_in_one_record(connect, ember):
 
 def test_an_hpas_changes_are_in_it_as_well(connect, kube):
     kube.create(SCALERS, "swap", {"spec": {"minReplicas": 1, "maxReplicas": 9}})
-    wanted, cluster = PrescalerConfig(hpa="swap", per_replica=3), connect()
-    once(cluster, wanted=wanted)
+    config, cluster = PrescalerConfig(hpa="swap", per_replica=3), connect()
+    once(cluster, config=config)
     key = next(key for key in kube.objects.kept if key.name == "swap")
     kube.objects.keep(key, {**kube.get(SCALERS, "swap"), "status": {"desiredReplicas": 6}})
-    assert ("hpa", "swap", "replicas", None, 6, "demand") in told(once(cluster, 1, wanted))
+    assert ("hpa", "swap", "replicas", None, 6, "demand") in told(once(cluster, 1, config))
     with kube.objects.changed_by("kubectl-edit"):
         kube.patch(SCALERS, "swap", {"spec": {"minReplicas": 2}})
-    done = once(cluster, 2, wanted)
+    done = once(cluster, 2, config)
     assert ("people", "swap", "floor", 1, 2, "kubectl-edit") in told(done)
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from keepalive.rollout.config import RolloutConfig
 from keepalive.rollout.rollout import Rollout
+from tests.kube.objects import REVISIONS, SERVICES
 
-SERVICES, REVISIONS = "services.serving.knative.dev", "revisions.serving.knative.dev"
 OLD, NEW = "ember-00001", "ember-00002"
 
 
@@ -30,11 +30,11 @@ class Time:
         return self.now
 
 
-def make(cluster, time=None, said=None, **wanted):
+def make(cluster, time=None, said=None, **more):
     time = time or Time()
-    wanted = RolloutConfig(**{"image": "ember:2", "swaps": 1, **wanted})
+    config = RolloutConfig(**{"image": "ember:2", "swaps": 1, **more})
     return Rollout(
-        cluster, wanted, (said if said is not None else []).append, time.sleep, time.clock
+        cluster, config, (said if said is not None else []).append, time.sleep, time.clock
     )
 
 
