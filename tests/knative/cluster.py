@@ -18,6 +18,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import yaml
 
+from tests.kube.discovery import discovery
 from tests.kube.knative import Knative
 from tests.kube.objects import Key, Objects
 from tests.kube.objects import Refused as Missing
@@ -35,7 +36,6 @@ KINDS = {
     "batch/v1": {"CronJob": "cronjobs"},
     "serving.knative.dev/v1": {"Service": "services", "Revision": "revisions"},
 }
-_VERBS = ["create", "delete", "get", "list", "patch", "update", "watch"]
 
 
 class Refused(Exception):
@@ -164,57 +164,6 @@ def _merged(old: Any, patch: Any) -> Any:
     return merged
 
 
-def _openapi(version: str) -> dict[str, Any]:
-    """Says that the server itself checks fields, so that kubectl leaves it to the server."""
-    group, _, number = version.rpartition("/")
-    parameters = [{"name": "fieldValidation", "in": "query"}]
-    paths = {
-        f"/{name}": {
-            "patch": {
-                "parameters": parameters,
-                "responses": {},
-                "x-kubernetes-group-version-kind": {
-                    "group": group,
-                    "version": number,
-                    "kind": kind,
-                },
-            }
-        }
-        for kind, name in KINDS[version].items()
-    }
-    return {"openapi": "3.0.0", "info": {"title": "x", "version": "1"}, "paths": paths}
-
-
-def _discovery(path: str) -> dict[str, Any] | None:
-    if path == "/api":
-        return {"kind": "APIVersions", "versions": ["v1"]}
-    if path == "/apis":
-        groups = [version.split("/") for version in KINDS if "/" in version]
-        versions = [{"groupVersion": f"{name}/{v}", "version": v} for name, v in groups]
-        named = [
-            {"name": version["groupVersion"].split("/")[0], "versions": [version]}
-            | {"preferredVersion": version}
-            for version in versions
-        ]
-        return {"kind": "APIGroupList", "apiVersion": "v1", "groups": named}
-    if path == "/openapi/v3":
-        addresses = {
-            f"{'apis' if '/' in version else 'api'}/{version}": version for version in KINDS
-        }
-        return {"paths": {at: {"serverRelativeURL": f"/openapi/v3/{at}"} for at in addresses}}
-    if path.startswith("/openapi/v3/api"):
-        return _openapi(path.removeprefix("/openapi/v3/").partition("/")[2])
-    version = path.removeprefix("/apis/").removeprefix("/api/")
-    if version not in KINDS:
-        return None
-    found = [
-        {"name": name, "kind": kind, "namespaced": kind != "Namespace", "verbs": _VERBS}
-        | {"singularName": kind.lower()}
-        for kind, name in KINDS[version].items()
-    ]
-    return {"kind": "APIResourceList", "groupVersion": version, "resources": found}
-
-
 @contextmanager
 def running():
     """A cluster that answers on this machine."""
@@ -237,7 +186,7 @@ def running():
 
         def do_GET(self):
             parts = urlsplit(self.path)
-            if found := _discovery(parts.path):
+            if found := discovery(parts.path, KINDS):
                 return self.answer(200, found)
             if found := cluster.get(parts.path):
                 return self.answer(200, found)

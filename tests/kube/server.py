@@ -21,6 +21,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import yaml
 
+from tests.kube.discovery import discovery
 from tests.kube.knative import Knative
 from tests.kube.objects import STATUSES, Key, Kind, Objects, Refused
 
@@ -65,6 +66,7 @@ class Kube:
         self.objects = Objects(
             {
                 ("", "namespaces"): Kind("v1", "Namespace"),
+                ("", "configmaps"): Kind("v1", "ConfigMap"),
                 ("", "events"): Kind("v1", "Event", _admit_event),
                 ("coordination.k8s.io", "leases"): Kind("v1", "Lease", _admit_lease),
                 ("autoscaling", "horizontalpodautoscalers"): Kind(
@@ -111,6 +113,14 @@ class Kube:
         path.write_text(yaml.safe_dump(content))
         return path
 
+    def _kinds(self) -> dict[str, dict[str, str]]:
+        """As `discovery` takes them."""
+        found: dict[str, dict[str, str]] = {}
+        for (group, resource), kind in self.objects.kinds.items():
+            version = f"{group}/{kind.version}" if group else kind.version
+            found.setdefault(version, {})[kind.name] = resource
+        return found
+
     def answer(self, request: BaseHTTPRequestHandler, body: bytes) -> dict[str, Any]:
         """What is asked for.
 
@@ -118,6 +128,8 @@ class Kube:
             Refused: it is not had.
         """
         parts = urlsplit(request.path)
+        if told := discovery(parts.path, self._kinds()):
+            return told
         found = _PATH.fullmatch(parts.path)
         group = found["group"] or "" if found else ""
         if not found or (group, found["resource"]) not in self.objects.kinds:
