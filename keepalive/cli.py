@@ -1,4 +1,4 @@
-"""The subcommands of the keepalive package; `ember` shows them beside the others."""
+"""The subcommands of the keepalive package; `ember` shows them with its own."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ def combined(*options: Decorator) -> Decorator:
 
 
 def converted(name: str, make: Callable[..., Any], *options: Decorator) -> Decorator:
-    """Several options whose values become one argument.
+    """Several options as one argument, which is made from their values.
 
     Args:
         name: of the argument.
@@ -107,7 +107,7 @@ def headers(given: Iterable[str], hint: str) -> dict[str, str]:
 
 
 def header(help_: str) -> Decorator:
-    """`--header`, whose values come as a mapping."""
+    """`--header`; the argument is a mapping."""
     return click.option(
         "--header",
         "headers",

@@ -113,10 +113,10 @@ class Prometheus:
                 Exit.UNAVAILABLE,
             ) from None
         try:
-            told = json.loads(reply.body)
-            if told["status"] == "success":
-                return list(told["data"]["result"])
-            reason = told["error"]
+            parsed = json.loads(reply.body)
+            if parsed["status"] == "success":
+                return list(parsed["data"]["result"])
+            reason = parsed["error"]
         except (ValueError, TypeError, KeyError):
             raise Failure(
                 f"{self.url} answers {reply.status}, but not as Prometheus does. Give the address"

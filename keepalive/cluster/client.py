@@ -48,7 +48,7 @@ class Cluster:
 
     Attributes:
         client: of lightkube.
-        namespace: whose objects are meant.
+        namespace: of the objects.
     """
 
     client: Client
@@ -158,25 +158,25 @@ class Cluster:
         try:
             return dict(ask())
         except ApiError as error:
-            status, told = error.response.status_code, error.status.message
+            status, said = error.response.status_code, error.status.message
             if status == HTTPStatus.NOT_FOUND:
-                raise Missing(told) from None
+                raise Missing(said) from None
             if status == HTTPStatus.CONFLICT:
-                raise Conflict(told) from None
+                raise Conflict(said) from None
             if status == HTTPStatus.UNAUTHORIZED:
                 raise Failure(
-                    f"The cluster does not know who asks to {what}: {told}. Log in anew; in a pod,"
+                    f"The cluster does not know who asks to {what}: {said}. Log in anew; in a pod,"
                     " see that it has its account's token.",
                     Exit.FORBIDDEN,
                 ) from None
             if status == HTTPStatus.FORBIDDEN:
                 where = "" if resource is Resource.NAMESPACE else f" in {self.namespace}"
                 raise Failure(
-                    f"Not allowed to {what}: {told}. The account needs a role with the verb {verb}"
+                    f"Not allowed to {what}: {said}. The account needs a role with the verb {verb}"
                     f" on {resource}{where}.",
                     Exit.FORBIDDEN,
                 ) from None
-            raise Failure(f"The cluster refuses to {what}: {told}.", Exit.CONFIG) from None
+            raise Failure(f"The cluster refuses to {what}: {said}.", Exit.CONFIG) from None
         except (httpx2.HTTPError, ValueError) as error:
             raise Failure(
                 f"The cluster does not answer to {what}: {error or type(error).__name__}. See that"

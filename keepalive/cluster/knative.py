@@ -64,7 +64,7 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """A Revision beside the main one.
+    """Another Revision than the main one.
 
     Attributes:
         target: the Revision.

@@ -1,4 +1,4 @@
-"""What Knative takes and does as it is told, although it is seldom meant: warnings.
+"""What Knative takes and does, although it is seldom meant: warnings.
 
 Each rule takes one Knative Service whose shape is right, and yields what it will come to and what
 to write instead.
@@ -26,15 +26,15 @@ def pin(service: Thing) -> str | None:
     name = str(get(service, "metadata").get("name") or "?")
     metadata = {"name": name, "annotations": get(service, "metadata", "annotations")}
     spec = {"traffic": many(get(service, "spec"), "traffic")}
-    if not (told := complaint({"metadata": metadata, "spec": spec})):
+    if not (warning := complaint({"metadata": metadata, "spec": spec})):
         return None
-    return f"{told} Without Ember: kn service update {name} --traffic @latest=100"
+    return f"{warning} Without Ember: kn service update {name} --traffic @latest=100"
 
 
 def pinned(service: Thing, _: KnativeConfig, __: Mapping[str, str]) -> Iterator[str]:
     """Traffic that names a revision."""
-    if told := pin(service):
-        yield told
+    if warning := pin(service):
+        yield warning
 
 
 def held(service: Thing, config: KnativeConfig, _: Mapping[str, str]) -> Iterator[str]:
@@ -72,7 +72,7 @@ def deadlines(service: Thing, config: KnativeConfig, settings: Mapping[str, str]
 
 
 def idle(service: Thing, _: KnativeConfig, __: Mapping[str, str]) -> Iterator[str]:
-    """Values that have no effect beside others."""
+    """Values that have no effect because of others."""
     given = annotations_of(service)
     for name in sorted(given):
         short = name.removeprefix(PREFIX)

@@ -95,10 +95,10 @@ def _tell(found: Report) -> None:
         click.echo("There is no Knative Service to look at.")
     for finding in found.findings:
         click.echo(f"{finding.name}: {'wrong' if finding.wrong else 'well'}")
-        for told in finding.wrong:
-            click.echo(f"  - {told}")
-        for told in finding.warned:
-            click.echo(f"  - warning: {told}")
+        for line in finding.wrong:
+            click.echo(f"  - {line}")
+        for line in finding.warned:
+            click.echo(f"  - warning: {line}")
     if found.missing:
         click.echo("The cluster has to allow it; as its administrator, in knative-serving:")
         for need in found.missing:

@@ -124,7 +124,7 @@ def _service(service: Thing, config: KnativeConfig, documents: list[Thing]) -> O
         name,
         tuple(wrong),
         tuple(dict.fromkeys(need for _, need in webhook.needs(service))),
-        tuple(told for rule in advice.RULES for told in rule(service, config, settings)),
+        tuple(problems for rule in advice.RULES for problems in rule(service, config, settings)),
     )
 
 
@@ -135,8 +135,8 @@ def _revision(revision: Thing, documents: list[Thing]) -> ObjectFinding:
         if _is(one, "Service") and not webhook.misshapen(one)
     }
     name = f"Revision {named(revision)[1]}"
-    if told := list(webhook.misplaced(revision)):
-        return ObjectFinding(name, tuple(told))
+    if problems := list(webhook.misplaced(revision)):
+        return ObjectFinding(name, tuple(problems))
     return ObjectFinding(
         name,
         tuple(revisions.written(revision)),
@@ -148,8 +148,8 @@ def _cluster(live: list[Thing], services: list[Thing]) -> Iterable[ObjectFinding
     """What is worth telling about the Services in the cluster that are to be changed."""
     names = {named(one)[1] for one in services}
     for one in live:
-        if _is(one, "Service") and named(one)[1] in names and (told := advice.pin(one)):
-            yield ObjectFinding(f"Service {named(one)[1]} in the cluster", warned=(told,))
+        if _is(one, "Service") and named(one)[1] in names and (problems := advice.pin(one)):
+            yield ObjectFinding(f"Service {named(one)[1]} in the cluster", warned=(problems,))
         of = get(one, "metadata", "labels").get("serving.knative.dev/service")
         if _is(one, "Revision") and of in names:
             found = _revision(one, live)

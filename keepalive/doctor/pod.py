@@ -41,8 +41,8 @@ def ports(service: Thing) -> Iterator[str]:
     serving = [one for one in containers(spec) if one.role is not Role.INITIAL]
     having = [one for one in serving if many(one.given, "ports")]
     if len(having) > 1:
-        told = ", ".join(one.at for one in having)
-        yield f"only one container may have ports, and these have: {told}"
+        words = ", ".join(one.at for one in having)
+        yield f"only one container may have ports, and these have: {words}"
     if len(serving) > 1 and not having:
         yield f"{REVISION}.containers: one of several must have ports: the one that serves"
     for one in containers(spec):
@@ -167,8 +167,8 @@ def privileges(service: Thing) -> Iterator[str]:
         profile = get(context, "securityContext", "seccompProfile")
         local = profile.get("type") == "Localhost"
         if profile and local != bool(profile.get("localhostProfile")):
-            told = "needs a localhostProfile" if local else "has no localhostProfile"
-            yield f"{at}securityContext.seccompProfile: the type {profile.get('type')} {told}"
+            words = "needs a localhostProfile" if local else "has no localhostProfile"
+            yield f"{at}securityContext.seccompProfile: the type {profile.get('type')} {words}"
 
 
 def tolerations(service: Thing) -> Iterator[str]:

@@ -33,21 +33,23 @@ if TYPE_CHECKING:
 
 def form(service: Thing, _: KnativeConfig) -> Iterator[str]:
     """Fields that do not exist or are missing, and values that cannot be."""
-    for told in SERVICE(service, ""):
-        if isinstance(told, Complaint):
-            yield told.text
+    for finding in SERVICE(service, ""):
+        if isinstance(finding, Complaint):
+            yield finding.text
 
 
 def misshapen(service: Thing) -> bool:
     """Whether values are of another type than the rules expect."""
-    return any(isinstance(told, Complaint) and told.of_type for told in SERVICE(service, ""))
+    return any(
+        isinstance(finding, Complaint) and finding.of_type for finding in SERVICE(service, "")
+    )
 
 
 def misplaced(revision: Thing) -> Iterator[str]:
     """What is wrong with the metadata of a Revision."""
     metadata = revision.get("metadata")
     found = METADATA({} if metadata is None else metadata, "metadata")
-    yield from (told.text for told in found if isinstance(told, Complaint))
+    yield from (finding.text for finding in found if isinstance(finding, Complaint))
 
 
 def names(service: Thing, _: KnativeConfig) -> Iterator[str]:
@@ -154,9 +156,9 @@ def needs(service: Thing) -> Iterator[tuple[str, Need]]:
     """What a Service has that a cluster's configuration guards, and what that has to say."""
     if setting(annotations_of(service), "initial-scale") == "0":
         yield "initial-scale: '0'", ZERO_INITIAL_SCALE
-    for told in SERVICE(service, ""):
-        if isinstance(told, FlagNeed):
-            yield told.at, Need(told.flag)
+    for finding in SERVICE(service, ""):
+        if isinstance(finding, FlagNeed):
+            yield finding.at, Need(finding.flag)
     spec = revision(service)
     for index, volume in enumerate(many(spec, "volumes")):
         claim = volume.get("persistentVolumeClaim")
@@ -178,4 +180,4 @@ RULES = (form, names, annotated, scale, limits, refused)
 def complaints(service: Thing, config: KnativeConfig) -> list[str]:
     """All that is wrong with a Service; only its shape, where that is wrong."""
     rules = (form,) if misshapen(service) else RULES
-    return [told for rule in rules for told in rule(service, config)]
+    return [finding for rule in rules for finding in rule(service, config)]

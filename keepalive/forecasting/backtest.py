@@ -98,11 +98,11 @@ def backtest(forecaster: Forecaster, begin: datetime, end: datetime) -> Backtest
 
 
 def _score(rows: Sequence[BacktestRow], expected: Callable[[BacktestRow], float | None]) -> Score:
-    told = [(row.came, value) for row in rows if (value := expected(row)) is not None]
-    total = sum(came for came, _ in told) or 1.0
+    pairs = [(row.came, value) for row in rows if (value := expected(row)) is not None]
+    total = sum(came for came, _ in pairs) or 1.0
     return Score(
-        error=sum(abs(came - value) for came, value in told) / total,
-        bias=sum(value - came for came, value in told) / total,
+        error=sum(abs(came - value) for came, value in pairs) / total,
+        bias=sum(value - came for came, value in pairs) / total,
     )
 
 

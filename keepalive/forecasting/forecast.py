@@ -1,11 +1,11 @@
 """What demand to expect: as at this time in recent weeks, times what is going on now.
 
 The usual demand of a moment is the median of the same time of the week, by the clock, over the
-weeks before, with the slots beside it; a median, so that an outage or a flash crowd of one week
-does not come again. The trend is how much more or less than usual there was in the last hour. The
-band is how wrong forecasts of the last week were, each made from what was known before. Where fewer
-than two earlier weeks are known, or less than a day of such errors, there is no forecast, and the
-schedule counts.
+weeks before, each with the slots around it; a median, so that an outage or a flash crowd of one
+week does not come again. The trend is how much more or less than usual there was in the last hour.
+The band is how wrong forecasts of the last week were, each made from what was known before. Where
+fewer than two earlier weeks are known, or less than a day of such errors, there is no forecast, and
+the schedule counts.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Forecaster:
     Args:
         points: demand in the past, in requests at once, each of the time before it; several that
             end within one step are averaged.
-        timezone: by whose clocks people live.
+        timezone: of the people who make the demand.
         lead: how far ahead the errors of the band are measured.
         leave_out: when days were unlike their weekdays, each from and to.
 

@@ -22,7 +22,7 @@ def draw(result: Backtest, path: Path, title: str, timezone: ZoneInfo) -> None:
         result: with rows.
         path: of the picture; its ending says the format.
         title: of the picture.
-        timezone: by whose clocks days begin.
+        timezone: in which days begin.
 
     Raises:
         ModuleNotFoundError: matplotlib is not there.

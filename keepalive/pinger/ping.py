@@ -62,11 +62,11 @@ def ping(url: str, timeout_s: float = 5.0, headers: Mapping[str, str] | None = N
     """
     reply = exchange(url, timeout_s, headers)
     try:
-        told = json.loads(reply.body)
-        phase = str(told["phase"])
+        answer = json.loads(reply.body)
+        phase = str(answer["phase"])
     except (ValueError, TypeError, KeyError):
         raise Unreachable(f"it answers {reply.status}, but not as Ember does") from None
-    waiting_for = told.get("waiting_for")
+    waiting_for = answer.get("waiting_for")
     return Readiness(
         reply.status == 200, phase, str(waiting_for) if waiting_for else None, reply.latency_s
     )

@@ -54,7 +54,7 @@ class PingSwap:
 
 
 def address(readyz: str) -> str:
-    """Where to post a swap to the server whose readiness is asked at `readyz`.
+    """Where to post a swap to the server that answers readiness at `readyz`.
 
     Raises:
         ValueError: the address names another path, so nobody knows.
@@ -86,11 +86,11 @@ def swap(url: str, timeout_s: float, headers: Mapping[str, str] | None = None) -
     }
     reply = exchange(url, timeout_s, asked, _form())
     if reply.status != HTTPStatus.OK:
-        code, told = _problem(reply)
+        code, words = _problem(reply)
         no: type[Exception] = SwapWrong
         if reply.status in _NOT_NOW:
             no = SwapBusy if code == _OVERLOADED else Unreachable
-        raise no(f"the swap was answered {reply.status}{told}")
+        raise no(f"the swap was answered {reply.status}{words}")
     try:
         report = json.loads(reply.body)
         (face,) = report["faces"]

@@ -197,7 +197,7 @@ def _watch(
     every: float,
     tell: Callable[[Round], int],
 ) -> None:
-    """Rounds until a signal, each with the schedule as it is then; one that fails is told."""
+    """Rounds until a signal, each with the schedule as it is then; failures end none of them."""
     from keepalive.cluster.lease import Lease, LeaseTaken
     from keepalive.prescaler.observe import PoolObserver
     from keepalive.prescaler.prescaler import Prescaler

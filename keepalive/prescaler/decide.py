@@ -100,8 +100,8 @@ class FloorSamples:
         held: why a person has stopped changes; None when nobody has.
         rollout: whether a rollout is under way: nothing is lowered then, as its old revision has to
             be there whole until it is known how it ends.
-        moving: percent of the traffic that will move to replicas that are not ready yet, and beside
-            which those of now stay until it has.
+        moving: percent of the traffic that will move to replicas that are not ready yet; those of
+            now stay until it has.
     """
 
     floor: int
@@ -207,7 +207,7 @@ def _released(
 def _limit(now: datetime, samples: FloorSamples, spec: FloorSpec) -> _Need:
     """The most that may be had.
 
-    What the schedule's own floor needs until midnight is put aside. The rest of the budget has to
+    What the schedule's own floor needs until midnight is reserved. The rest of the budget has to
     last, for whatever is above that floor, for as long as a release takes.
     """
     schedule = spec.schedule

@@ -1,6 +1,6 @@
 """Whether there are too few replicas, or enough that are too slow: only the first needs more.
 
-A replica that is ready but slow stays slow beside a second one, and the second costs a GPU. So
+A replica that is ready but slow stays slow when there is a second one, which costs a GPU. So
 slowness counts as a want of replicas only when those that are there have as much to do as they were
 measured for.
 """

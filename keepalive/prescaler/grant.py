@@ -1,4 +1,4 @@
-"""What the pre-scaler has given to whom, and what it gives to a Revision beside the main one.
+"""What the pre-scaler has given to whom, and what it gives to others than the main Revision.
 
 Grants are kept with the Lease, as a Revision cannot carry anything but its floor. A floor counts as
 given from here while it still is what was given: one that somebody has changed since is theirs.
@@ -79,7 +79,7 @@ def with_grant(grants: Grants, step: FloorStep, now: datetime) -> dict[str, Gran
 def step_beside(
     share: Share, main: int, grant: Grant | None, now: datetime, lead: timedelta
 ) -> FloorStep | None:
-    """The floor for a Revision beside the main one; None to leave it as it is.
+    """The floor for another Revision than the main one; None to leave it as it is.
 
     One that is not ready yet gets its floor before it gets traffic, and with that Knative waits for
     as many replicas. When they do not all come, as there is no room for them, it gets what it had

@@ -1,4 +1,4 @@
-"""One round of the pre-scaler: read, look, decide, change. All that lasts is in the cluster.
+"""One round of the pre-scaler: observe, read, decide, change. What lasts is in the cluster.
 
 A round takes the Lease, so that two pre-scalers do not decide on each other's halves; and it
 changes only what is as it was read, so that even without the Lease nothing is lost. Batch replicas
@@ -227,7 +227,7 @@ class Prescaler:
         return complaints
 
     def _read(self) -> tuple[Revisions, Target | None]:
-        """What has the floor and what beside it has one, and who gives way."""
+        """The Revisions, or the autoscaler, with floors, and the batch Revision that gives way."""
         if self.config.hpa:
             if self.schedule.pools or self.schedule.batch:
                 raise Failure(

@@ -31,9 +31,9 @@ def planned(schedule: Schedule, at: datetime, *, as_json: bool) -> str:
     pools = {pool.tag: pool.floor for pool in schedule.pools}
     minutes = schedule.lead / timedelta(minutes=1)
     if as_json:
-        told = {"at": at.astimezone(schedule.timezone).isoformat(), "floor": ahead.floor}
-        told |= {"why": ahead.why, "scheduled": then.floor, "lead_minutes": minutes}
-        return json.dumps(told | {"pools": pools, "dry_run": True})
+        shown = {"at": at.astimezone(schedule.timezone).isoformat(), "floor": ahead.floor}
+        shown |= {"why": ahead.why, "scheduled": then.floor, "lead_minutes": minutes}
+        return json.dumps(shown | {"pools": pools, "dry_run": True})
     lines = [f"{schedule.local(at)}: the schedule calls for a floor of {ahead.floor}"]
     lines.append(f"  why: {ahead.why}")
     if then.floor != ahead.floor:

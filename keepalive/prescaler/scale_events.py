@@ -58,7 +58,7 @@ def changes_since(
     grants: Mapping[str, Grant],
     now: datetime,
 ) -> list[ScaleEvent]:
-    """What others have changed since the last round, or this pre-scaler without having told it.
+    """What others have changed since the last round, or this pre-scaler without having recorded it.
 
     Args:
         targets: as they are now.

@@ -55,7 +55,7 @@ class TagPool:
 
     Attributes:
         tag: of the Service's traffic.
-        floor: replicas, beside those of everybody else.
+        floor: replicas, not counting those of others.
     """
 
     tag: str
@@ -97,7 +97,7 @@ class Schedule:
     """What is wanted when.
 
     Attributes:
-        timezone: whose clocks windows and days go by.
+        timezone: of windows and days.
         lead: how long before it is wanted a floor is raised.
         floor: replicas outside all windows.
         max_floor: the most replicas, whoever wants them.

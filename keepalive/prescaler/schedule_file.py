@@ -1,4 +1,4 @@
-"""The file of a schedule: TOML, whose format `docs/prescale.md` has.
+"""The file of a schedule: TOML in the format that `docs/prescale.md` describes.
 
 Whatever is not known is refused, and its place is named.
 """

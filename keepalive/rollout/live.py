@@ -56,7 +56,7 @@ class LiveService:
         """The Service, once its status is that of its last change.
 
         Args:
-            fits: what it has to be like besides.
+            fits: what else has to hold of it.
             what: is waited for, in words.
 
         Raises:

@@ -50,13 +50,13 @@ class PreflightResult:
 
     Attributes:
         initial_scale: that the template has to have in place of its own; None for its own.
-        told: in words, what is worth knowing.
+        notice: in words, what is worth knowing.
         unpins: whether the traffic is to be unpinned afterwards, which the Service has to remember:
             the deployment may be cut off before it has done that.
     """
 
     initial_scale: str | None = None
-    told: str | None = None
+    notice: str | None = None
     unpins: bool = False
 
 
@@ -94,21 +94,23 @@ def decide(
             Exit.CONFIG,
         )
     wanted = applied or live
-    told = _pin(asked, wanted)
+    notice = _pin(asked, wanted)
     unpins = asked.unpin and bool(pinned(wanted))
     before, after = traffic.template(live), traffic.template(wanted)
     kept = INITIAL_SCALE in before or INITIAL_SCALE not in after
     if kept and applied is not None and _meant(live) == _meant(applied):
         if unpins and UNPIN not in annotations_of(live):
             _is_latest(live)
-        return PreflightResult(before.get(INITIAL_SCALE) if before != after else None, told, unpins)
+        return PreflightResult(
+            before.get(INITIAL_SCALE) if before != after else None, notice, unpins
+        )
     if not started_with(after):
-        return PreflightResult(None, told, unpins)
+        return PreflightResult(None, notice, unpins)
     count = replicas.bounded(asked.replicas or replicas.needed(revisions, after), after)
     if str(count) == after.get(INITIAL_SCALE):
-        return PreflightResult(None, told, unpins)
+        return PreflightResult(None, notice, unpins)
     starts = f"The new revision starts with {count} replicas; REPLICAS=… says otherwise."
-    return PreflightResult(str(count), " ".join(filter(None, (told, starts))), unpins)
+    return PreflightResult(str(count), " ".join(filter(None, (notice, starts))), unpins)
 
 
 def patch(service: str, found: PreflightResult) -> str | None:
@@ -185,7 +187,7 @@ def _applied(asked: PreflightRequest) -> dict[str, Any] | None:
     """The Service as the cluster says that it would be.
 
     It does not where it refuses the manifests, as applying them will tell, or cannot try their pod,
-    whose account comes with them: then the template is another one.
+    as its account comes with them: then the template is another one.
     """
     try:
         text = ran(asked.kubectl, "apply", "-k", asked.folder, "--dry-run=server", "-o", "json")

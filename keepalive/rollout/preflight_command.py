@@ -38,7 +38,7 @@ def preflight(
     """
     asked = PreflightRequest(service, namespace, folder, kubectl, unpin, replicas)
     found = inspect(asked)
-    if found.told:
-        click.echo(found.told, err=True)
+    if found.notice:
+        click.echo(found.notice, err=True)
     if item := patch(service, found):
         click.echo(item)

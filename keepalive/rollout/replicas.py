@@ -44,7 +44,7 @@ def needed(revisions: Iterable[dict[str, Any]], template: Mapping[str, str]) -> 
 
 
 def bounded(count: int, annotations: Mapping[str, str]) -> int:
-    """No more than `max-scale`, whose 0 is no limit."""
+    """No more than `max-scale`; 0 is no limit."""
     return min(count, scale(annotations, "max-scale") or count)
 
 

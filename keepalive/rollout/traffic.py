@@ -26,7 +26,7 @@ class RolloutProgress:
         tag: under which the new one has an address of its own.
         step: how many of the steps it has passed.
         before: the latest revision there was when it began.
-        new: the revision that it has made; empty until Knative has told its name.
+        new: the revision that it has made; empty until Knative has given it a name.
         replicas: how many there were to take over from; 0 to start with none.
         floor: the `min-scale` that the revision with the traffic has, before and after.
         undoing: whether the old one has been given the traffic back, and its floor has not.

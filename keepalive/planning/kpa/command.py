@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from keepalive.planning.kpa.settings import AutoscalerSettings
 
 _AFTER_S = 300
-"""How much longer than the load a replay goes on, beside the autoscaler's own periods."""
+"""Seconds that a replay goes on after the load and the autoscaler's own periods."""
 
 
 def pairs(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> list[tuple[str, str]]:

@@ -90,7 +90,7 @@ def _told(trial: Trial) -> str:
 
 
 def _together(trials: Sequence[Trial], axes: Any) -> list[list[Trial]]:
-    """Groups whose points lie so close that their names would cover each other."""
+    """Groups of trials so close that their names would cover each other."""
     groups: list[list[Trial]] = []
     for trial in trials:
         at = axes.transData.transform((trial.outcome.gpu_hours, trial.worst_p99_s))

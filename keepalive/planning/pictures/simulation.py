@@ -91,9 +91,9 @@ def _figure(outcome: SimulationOutcome, title: str, objective_s: float | None) -
     for axes in (traffic, replicas, latency, lost):
         style(axes)
     figure.suptitle(title, x=0.01, ha="left", fontsize=14, fontweight="bold", color=INK)
-    told = [f"{name} {value}" for name, value in summary(outcome)]
-    half = (len(told) + 1) // 2
-    lines = "     ".join(told[:half]), "     ".join(told[half:])
+    words = [f"{name} {value}" for name, value in summary(outcome)]
+    half = (len(words) + 1) // 2
+    lines = "     ".join(words[:half]), "     ".join(words[half:])
     traffic.set_title("\n".join(lines), loc="left", fontsize=9, color=INK, pad=10)
     series = outcome.series
     hours = _spread(np.arange(len(outcome.rates)) / 3600)
@@ -162,11 +162,11 @@ def _clock(axes: Any, length: int) -> None:
     ticks = np.arange(0, hours + 1e-9, step)
     days = hours > 24
 
-    def told(hour: float) -> str:
+    def words(hour: float) -> str:
         clock = f"{int(hour % 24):02d}:{round(hour % 1 * 60):02d}"
         return f"{_DAYS[int(hour // 24) % 7]} {clock}" if days else clock
 
-    axes.set_xticks(ticks, [told(hour) for hour in ticks])
+    axes.set_xticks(ticks, [words(hour) for hour in ticks])
     axes.set_xlim(0, hours)
 
 

@@ -121,11 +121,11 @@ def plan(
         raise click.BadParameter(f"It is above the ceiling of {most}.", param_hint="--least")
     trials = Trials(known, Objective(p99, lost), begin.replace(tzinfo=timezone), timezone)
 
-    def told(trial: Trial) -> None:
+    def report(trial: Trial) -> None:
         if not quiet:
             click.echo(f"{len(trials.done):>3} {_row(trial)}", err=True)
 
-    best, proven = search(trials, Bounds(least, most, tries), told)
+    best, proven = search(trials, Bounds(least, most, tries), report)
     others = list(naive(trials, most))
     click.echo(_table([best, *others]))
     if explained:
@@ -178,7 +178,7 @@ def _written(out: Path, name: str, best: Trial, others: Sequence[Trial], trials:
     assert choice is not None  # noqa: S101
     out.mkdir(parents=True, exist_ok=True)
     service = trials.given.service
-    told = {
+    plan_json = {
         "settings": files.annotated(choice, service),
         "container_concurrency": 2 * choice.batch,
         "largest_batch": choice.batch,
@@ -186,6 +186,6 @@ def _written(out: Path, name: str, best: Trial, others: Sequence[Trial], trials:
     }
     (out / "kustomization.yaml").write_text(files.component(choice, service, name))
     (out / "schedule.toml").write_text(files.toml(trials.schedule(choice)))
-    (out / "plan.json").write_text(json.dumps(told, indent=2) + "\n")
+    (out / "plan.json").write_text(json.dumps(plan_json, indent=2) + "\n")
     picture.draw(list(trials.done.values()), others, best, out / "pareto.png")
     simulated.draw(best.outcome, out / "plan.png", "As planned", best.objective.p99_s)

@@ -56,7 +56,7 @@ class Bounds:
     tries: int
 
 
-def search(trials: Trials, bounds: Bounds, told: Callable[[Trial], None]) -> tuple[Trial, bool]:
+def search(trials: Trials, bounds: Bounds, report: Callable[[Trial], None]) -> tuple[Trial, bool]:
     """Look for the cheapest choice that keeps the objective.
 
     Returns:
@@ -68,7 +68,7 @@ def search(trials: Trials, bounds: Bounds, told: Callable[[Trial], None]) -> tup
         new = choice not in trials.done
         trial = trials.choice(choice)
         if new:
-            told(trial)
+            report(trial)
         return trial
 
     first = start(trials, bounds)

@@ -28,7 +28,7 @@ SLOT_S = 900
 """Windows begin and end at quarters of an hour."""
 _SLOTS = DAY_S // SLOT_S
 _LEVELS = 6
-"""So many different floors at most, beside the lowest."""
+"""The most different floors above the lowest."""
 _HELD = 0.9
 """A replica that is asked for this part of its capacity still keeps up."""
 _BUDGET = 1.5
@@ -71,7 +71,7 @@ def schedule(
         service: how long batches take.
         cold_s: seconds until a new replica is ready, at worst.
         begin: the moment of the first second.
-        timezone: whose clocks the windows go by.
+        timezone: of the windows.
     """
     needs = np.zeros(len(rates), np.int64)
     if choice.cover is not Cover.NONE:
@@ -125,7 +125,7 @@ def _slots(needs: NDArray[np.int64], days: Days, begin: datetime) -> list[int]:
 
 
 def _windows(slots: Sequence[int], floor: int, days: Days) -> Iterator[FloorWindow]:
-    """Windows whose largest floor at any time is not below the slot's need."""
+    """Windows of which, at any time, the largest floor is not below the slot's need."""
     top = max(slots)
     step = max(1, math.ceil((top - floor) / _LEVELS))
     rounded = [floor + step * math.ceil(max(0, need - floor) / step) for need in slots]

@@ -80,7 +80,7 @@ class Trials:
         given: load, replicas and cluster.
         objective: what is asked for.
         begin: the moment of the first second.
-        timezone: whose clocks the schedule goes by.
+        timezone: of the schedule.
 
     Attributes:
         done: the choices that were tried.

@@ -114,8 +114,8 @@ def simulate(
     if schedule:
         from keepalive.prescaler.schedule_file import read as scheduled
 
-        told = scheduled(schedule)
-        planned = floors(told, begin.replace(tzinfo=told.timezone), len(known.rates))
+        wanted = scheduled(schedule)
+        planned = floors(wanted, begin.replace(tzinfo=wanted.timezone), len(known.rates))
     outcome = run(
         Scenario(
             known.rates,

@@ -86,7 +86,7 @@ class Fleet:
         chance: a source of chance.
 
     Attributes:
-        starts: replicas that were started, beside the first ones.
+        starts: replicas that were started after the first ones.
         wanted: how many there are to be.
     """
 

@@ -53,9 +53,9 @@ def read(path: Path, batch: int | None = None) -> BatchTimes:
     Raises:
         UnreadableTrace: the file is missing or not like that.
     """
-    told = _json(path)
+    parsed = _json(path)
     try:
-        points = sorted((int(size), float(time)) for size, time in told["batch_seconds"].items())
+        points = sorted((int(size), float(time)) for size, time in parsed["batch_seconds"].items())
     except (KeyError, TypeError, ValueError, AttributeError):
         points = []
     if not points or points[0][0] < 1 or not all(0 < time < math.inf for _, time in points):
@@ -72,9 +72,9 @@ def cold_starts(path: Path) -> tuple[float, ...]:
     Raises:
         UnreadableTrace: the file is missing or from something else.
     """
-    told = _json(path)
+    parsed = _json(path)
     try:
-        found = tuple(float(seconds) for seconds in told["ready_s"])
+        found = tuple(float(seconds) for seconds in parsed["ready_s"])
     except (KeyError, TypeError, ValueError):
         found = ()
     if not found or not all(0 <= seconds < math.inf for seconds in found):

@@ -95,13 +95,13 @@ class TestPins:
             ask(live(PINNED), after, revision(1))
 
     def test_told_so_it_goes_on(self):
-        told = ask(live(PINNED), live(PINNED, image="ember:2"), revision(1), unpin=True).told
+        told = ask(live(PINNED), live(PINNED, image="ember:2"), revision(1), unpin=True).notice
         assert told.startswith(f"{OLD} serves until the new revision is ready")
 
     def test_what_the_manifests_pin_is_meant_so(self):
         words = {"declared": PINNED}
         before, after = live(PINNED, **words), live(PINNED, image="ember:2", **words)
-        assert "As the manifests say" in ask(before, after, revision(1)).told
+        assert "As the manifests say" in ask(before, after, revision(1)).notice
         with pytest.raises(Failure, match=r"change them in place of UNPIN=1"):
             ask(before, after, revision(1), unpin=True)
 
