@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 _VARIABLE = re.compile(r"\$\{(\w+)\}")
 SECONDS = click.FloatRange(0, min_open=True)
 
-service = click.option("--service", default="ember", show_default=True, help="The Knative Service.")
+option = functools.partial(click.option, show_default=True)
+service = option("--service", default="ember", help="The Knative Service.")
 hpa = click.option("--hpa", help="A HorizontalPodAutoscaler in place of a Knative Service.")
 selector = click.option(
     "--selector",

@@ -80,14 +80,11 @@ _demand = options.combined(
             type=click.Path(path_type=Path),
             help="Demand from a file: lines of a time and requests at once.",
         ),
-        click.option(
-            "--timezone", default="UTC", show_default=True, help="By whose clocks users live."
-        ),
-        click.option(
+        options.option("--timezone", default="UTC", help="By whose clocks users live."),
+        options.option(
             "--lead",
             type=click.FloatRange(1, 120),
             default=12.0,
-            show_default=True,
             help="Minutes from a forecast to what it is about.",
         ),
     ),
@@ -102,9 +99,7 @@ def forecast() -> None:
 
 @forecast.command()
 @_demand
-@click.option(
-    "--hours", type=click.FloatRange(0.25, 168), default=24.0, show_default=True, help="How far."
-)
+@options.option("--hours", type=click.FloatRange(0.25, 168), default=24.0, help="How far.")
 def show(
     *,
     source: DemandSource,
@@ -133,9 +128,7 @@ def show(
 
 @forecast.command()
 @_demand
-@click.option(
-    "--days", type=click.IntRange(1, 60), default=7, show_default=True, help="How many to try."
-)
+@options.option("--days", type=click.IntRange(1, 60), default=7, help="How many to try.")
 @click.option(
     "--plot",
     "plot_path",

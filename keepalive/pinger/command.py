@@ -30,18 +30,16 @@ EXIT_CODES = {
 
 @click.command()
 @click.argument("url", default="http://127.0.0.1:8080")
-@click.option(
+@options.option(
     "--timeout",
     type=options.SECONDS,
     default=5.0,
-    show_default=True,
     help="Seconds to wait for an answer.",
 )
-@click.option(
+@options.option(
     "--wait",
     type=click.FloatRange(0),
     default=0.0,
-    show_default=True,
     help="Seconds that it may take to become ready, e.g. when it starts from zero.",
 )
 @click.option("--swap", is_flag=True, help="Also ask for a tiny swap, and look at the result.")
@@ -54,11 +52,10 @@ EXIT_CODES = {
     "A header to send, e.g. 'Authorization: Bearer ${TOKEN}' with the variable TOKEN; may be"
     " repeated."
 )
-@click.option(
+@options.option(
     "--jitter",
     type=click.FloatRange(0),
     default=0.0,
-    show_default=True,
     help="Wait up to so many seconds first, so that not all pings come at once.",
 )
 @options.publisher

@@ -31,33 +31,29 @@ def _steps(_: click.Context, __: click.Parameter, text: str) -> tuple[int, ...]:
 @click.option("--image", help="The new image, best by its digest.")
 @options.service
 @click.option("--namespace", "-n", help="Its namespace; by default that of kubectl's context.")
-@click.option(
+@options.option(
     "--steps",
     default="5,25,50,100",
-    show_default=True,
     callback=_steps,
     help="Percentages of the traffic that the new revision gets, one after the other.",
 )
-@click.option(
+@options.option(
     "--pause",
     type=click.FloatRange(0),
     default=120.0,
-    show_default=True,
     help="Seconds for which each step is watched.",
 )
-@click.option(
+@options.option(
     "--wait",
     type=options.SECONDS,
     default=1260.0,
-    show_default=True,
     help="Seconds that the new revision may take until it is ready.",
 )
-@click.option("--tag", default="next", show_default=True, help="Its tag, for its own address.")
-@click.option(
+@options.option("--tag", default="next", help="Its tag, for its own address.")
+@options.option(
     "--swaps",
     type=click.IntRange(0),
     default=3,
-    show_default=True,
     help="Golden swaps that it has to make at its own address.",
 )
 @click.option(
@@ -67,18 +63,16 @@ def _steps(_: click.Context, __: click.Parameter, text: str) -> tuple[int, ...]:
 )
 @options.header("Of these swaps.")
 @options.combined(options.prometheus, options.selector)
-@click.option(
+@options.option(
     "--max-errors",
     type=click.FloatRange(0, 1),
     default=MORE_ERRORS,
-    show_default=True,
     help="By how much the part of swaps that fail may be larger than the old revision's.",
 )
-@click.option(
+@options.option(
     "--max-slower",
     type=click.FloatRange(1),
     default=SLOWER,
-    show_default=True,
     help="How many times as long 95 % of its swaps may take.",
 )
 @click.option(

@@ -11,8 +11,8 @@ from keepalive.rollout.preflight import PreflightRequest, inspect, patch
 @click.command()
 @click.argument("folder", type=click.Path(exists=True, file_okay=False))
 @options.service
-@click.option("--namespace", "-n", default="ember", show_default=True, help="Its namespace.")
-@click.option("--kubectl", default="kubectl", show_default=True, help="Which kubectl to run.")
+@options.option("--namespace", "-n", default="ember", help="Its namespace.")
+@options.option("--kubectl", default="kubectl", help="Which kubectl to run.")
 @click.option("--unpin", is_flag=True, help="Go on although the traffic is pinned.")
 @click.option(
     "--replicas",

@@ -12,7 +12,6 @@ from keepalive.planning.kpa.windows import TimedBuckets, WeightedBuckets
 if TYPE_CHECKING:
     from keepalive.planning.kpa.scaler import Reconciled
     from keepalive.planning.kpa.settings import AutoscalerSettings
-    from keepalive.planning.kpa.windows import WindowBuckets
 
 
 class Autoscaler:
@@ -33,8 +32,8 @@ class Autoscaler:
     def __init__(self, settings: AutoscalerSettings, ready: int = 0) -> None:
         self._settings = settings
         kind = WeightedBuckets if settings.averaging is Averaging.EXPONENTIAL else TimedBuckets
-        self._stable: WindowBuckets = kind(settings.stable_window_s)
-        self._panic: WindowBuckets = kind(settings.panic_window_s)
+        self._stable = kind(settings.stable_window_s)
+        self._panic = kind(settings.panic_window_s)
         self._state = decider.initial_state(0, ready)
         self.desired = scaler.UNKNOWN
         self.excess_burst_capacity = decider.initial_excess_burst_capacity(settings)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from keepalive.options import Duration
+from keepalive.options import Duration, option
 from keepalive.planning.kpa.replay import COLUMNS, replay
 from keepalive.planning.kpa.settings import Averaging, InvalidSetting, read
 from keepalive.planning.traces import steps
@@ -43,18 +43,16 @@ def pairs(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> list
     help="A setting of the autoscaler by the name of its annotation or in config-autoscaler, e.g. "
     "max-scale=25 or stable-window=40s; may be repeated.",
 )
-@click.option(
+@option(
     "--container-concurrency",
     type=click.IntRange(0, 1000),
     default=0,
-    show_default=True,
     help="Requests that a replica works on at once; 0 for any number.",
 )
-@click.option(
+@option(
     "--cold-start",
     type=Duration(),
     default=10.0,
-    show_default=True,
     help="Seconds until a wanted replica is ready.",
 )
 @click.option(

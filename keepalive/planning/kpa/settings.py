@@ -212,10 +212,10 @@ def _burst(text: str) -> float:
         raise ValueError(f"{error}, nor -1") from None
 
 
-def _one_of(kind: type[StrEnum], **others: StrEnum) -> Callable[[str], StrEnum]:
+def _one_of(kind: type[StrEnum]) -> Callable[[str], StrEnum]:
     def reader(text: str) -> StrEnum:
         try:
-            return others[text] if text in others else kind(text)
+            return kind(text)
         except ValueError:
             raise ValueError(f"is none of {', '.join(kind)}") from None
 

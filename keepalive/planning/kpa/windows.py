@@ -7,26 +7,12 @@ without one, the next report starts afresh. Times are whole seconds and never go
 from __future__ import annotations
 
 import math
-from typing import Protocol
 
 _LONG_AGO = -(10**9)
 _WEIGHED = 1e-4
 """What the seconds before the window would weigh together, in an exponential average."""
 _LIGHTEST = 0.2
 """The least that the newest second weighs in one."""
-
-
-class WindowBuckets(Protocol):
-    """A window of reports."""
-
-    def record(self, now: int, value: float) -> None:
-        """Add a report to this second."""
-
-    def average(self, now: int) -> float:
-        """The average of the window that ends with this second, rounded down to millionths."""
-
-    def empty(self, now: int) -> bool:
-        """Whether there was no report for longer than the window."""
 
 
 class TimedBuckets:

@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 import click
 
 from keepalive.failure import Exit
-from keepalive.options import Duration
+from keepalive.options import Duration, option
 from keepalive.planning.simulation.options import read_options, require, simulation_options
 from keepalive.planning.traces.steps import UnreadableTrace
 from keepalive.times import zone
@@ -44,36 +44,32 @@ class Zone(click.ParamType[ZoneInfo]):
 
 @click.command()
 @simulation_options
-@click.option(
+@option(
     "--p99",
     type=Duration(),
     default=0.8,
-    show_default=True,
     help="The highest 99th percentile of any five minutes, e.g. 800ms.",
 )
-@click.option(
+@option(
     "--lost",
     type=click.FloatRange(0, 1),
     default=0.0,
-    show_default=True,
     help="The largest part of all requests that may be refused or given up.",
 )
-@click.option("--least", type=click.IntRange(0), default=0, show_default=True, help="Replicas.")
+@option("--least", type=click.IntRange(0), default=0, help="Replicas.")
 @click.option("--ceiling", type=click.IntRange(1), help="The most replicas.")
-@click.option(
+@option(
     "--begin",
     type=click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M"]),
     default=_MONDAY,
-    show_default=True,
     help="When the load begins, by the clocks of --timezone.",
 )
-@click.option("--timezone", type=Zone(), default="UTC", show_default=True, help="Of the schedule.")
-@click.option("--name", default="ember", show_default=True, help="Of the Knative Service.")
-@click.option(
+@option("--timezone", type=Zone(), default="UTC", help="Of the schedule.")
+@option("--name", default="ember", help="Of the Knative Service.")
+@option(
     "--tries",
     type=click.IntRange(9),
     default=60,
-    show_default=True,
     help="The most simulations; each takes seconds for every day.",
 )
 @click.option(

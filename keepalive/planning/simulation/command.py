@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from keepalive.options import Duration
+from keepalive.options import Duration, option
 from keepalive.planning.hpa import HpaSpec
 from keepalive.planning.kpa.command import pairs
 from keepalive.planning.kpa.settings import InvalidSetting
@@ -57,11 +57,10 @@ _QUEUE = 320
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="The pre-scaler's schedule, whose floors count.",
 )
-@click.option(
+@option(
     "--begin",
     type=click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M"]),
     default=_MONDAY.strftime("%Y-%m-%d"),
-    show_default=True,
     help="When the load begins, by the schedule's clocks.",
 )
 @click.option("--objective", type=Duration(), help="What the 99th percentile is to stay below.")

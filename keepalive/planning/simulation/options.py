@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from keepalive.failure import Exit, Failure
-from keepalive.options import Duration, combined
+from keepalive.options import Duration, combined, option
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -62,34 +62,30 @@ def simulation_options(command: Callable[..., Any]) -> Callable[..., Any]:
             type=_FILE,
             help='Measured batches as JSON: {"batch_seconds": {"1": 0.012, "8": 0.04}}.',
         ),
-        click.option(
+        option(
             "--batch-base",
             type=Duration(),
             default=0.012,
-            show_default=True,
             help="Without --service: seconds of a batch, beside its requests "
             "(ember_batch_base_seconds).",
         ),
-        click.option(
+        option(
             "--batch-item",
             type=Duration(),
             default=0.006,
-            show_default=True,
             help="Without --service: seconds for each request in it (ember_batch_item_seconds).",
         ),
         click.option("--batch", type=click.IntRange(1, 1000), help="The largest batch."),
-        click.option(
+        option(
             "--cold-start",
             default="30",
-            show_default=True,
             metavar="SECONDS|FILE",
             help="Seconds until a replica is ready, or what `ember coldstart --json` wrote.",
         ),
-        click.option(
+        option(
             "--before-start",
             type=Duration(),
             default=0.0,
-            show_default=True,
             help="Seconds before the process starts: scheduling, pulling the image.",
         ),
         click.option(
@@ -98,28 +94,25 @@ def simulation_options(command: Callable[..., Any]) -> Callable[..., Any]:
             help="GPUs that are always there, the most, how long another takes, and how long an "
             "idle one is kept; without it, as many as are asked for are there at once.",
         ),
-        click.option(
+        option(
             "--deadline",
             type=Duration(),
             default=45.0,
-            show_default=True,
             help="Seconds that a request may wait.",
         ),
-        click.option(
+        option(
             "--failures",
             type=click.FloatRange(0),
             default=0.0,
-            show_default=True,
             help="How often a replica dies, per hour.",
         ),
-        click.option(
+        option(
             "--price",
             type=click.FloatRange(0),
             default=0.0,
-            show_default=True,
             help="Of a GPU for an hour.",
         ),
-        click.option("--seed", type=int, default=0, show_default=True, help="Of all chance."),
+        option("--seed", type=int, default=0, help="Of all chance."),
     ]
     shared: Callable[..., Any] = combined(*options)(command)
     return shared
