@@ -12,13 +12,13 @@ import json
 import re
 import threading
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import yaml
 
 from tests.kube.discovery import discovery
+from tests.kube.http import JsonHandler, serving
 from tests.kube.knative import Knative
 from tests.kube.objects import Key, Objects
 from tests.kube.objects import Refused as Missing
@@ -169,22 +169,8 @@ def running():
     """A cluster that answers on this machine."""
     cluster, stopping = Cluster(), threading.Event()
 
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def answer(self, status, told):
-            body = json.dumps(told).encode()
-            self.send_response(status)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def failed(self, status, reason, message):
-            told = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": status}
-            self.answer(status, told | {"reason": reason, "message": message})
-
-        def do_GET(self):
+    class Handler(JsonHandler):
+        def read(self):
             parts = urlsplit(self.path)
             if found := discovery(parts.path, KINDS):
                 return self.answer(200, found)
@@ -213,6 +199,7 @@ def running():
             later = [("MODIFIED", cluster.get(path)) for _ in range(cluster.knative.late)]
             for kind, about in (("ADDED", thing), ("BOOKMARK", end), *later):
                 self.wfile.write(json.dumps({"type": kind, "object": about}).encode() + b"\n")
+            self.wfile.flush()
             stopping.wait(60)
             self.close_connection = True
 
@@ -228,18 +215,18 @@ def running():
                     cluster.calls.append((self.command, path))
             return self.answer(201 if self.command == "POST" else 200, told)
 
-        def do_POST(self):
+        def create(self):
             new = self.content()
             path = f"{urlsplit(self.path).path}/{new['metadata']['name']}"
             self.change(path, lambda _: new)
 
-        def do_PATCH(self):
+        def update(self):
             new = self.content()
             self.change(urlsplit(self.path).path, lambda old: _merged(old, new))
 
-        def do_DELETE(self):
+        def remove(self):
             path = urlsplit(self.path).path
-            self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            self.body()
             with cluster.lock:
                 gone = cluster.delete(path)
                 cluster.calls.append((self.command, path))
@@ -248,18 +235,12 @@ def running():
             return self.answer(200, {"kind": "Status", "apiVersion": "v1", "status": "Success"})
 
         def content(self):
-            return yaml.safe_load(self.rfile.read(int(self.headers["Content-Length"])))
+            return yaml.safe_load(self.body())
 
-        def log_message(self, *_):
-            pass
+        do_GET, do_POST, do_PATCH, do_DELETE = read, create, update, remove  # noqa: N815
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        cluster.url = f"http://127.0.0.1:{server.server_port}"
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
+    with serving(Handler) as cluster.url:
         try:
             yield cluster
         finally:
             stopping.set()
-            server.shutdown()
-            thread.join()

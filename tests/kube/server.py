@@ -12,16 +12,15 @@ from __future__ import annotations
 
 import json
 import re
-import threading
 from contextlib import contextmanager
 from dataclasses import dataclass
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
 
 import yaml
 
 from tests.kube.discovery import discovery
+from tests.kube.http import JsonHandler, serving
 from tests.kube.knative import Knative
 from tests.kube.objects import STATUSES, Key, Kind, Objects, Refused
 
@@ -121,7 +120,7 @@ class Kube:
             found.setdefault(version, {})[kind.name] = resource
         return found
 
-    def answer(self, request: BaseHTTPRequestHandler, body: bytes) -> dict[str, Any]:
+    def answer(self, request: JsonHandler, body: bytes) -> dict[str, Any]:
         """What is asked for.
 
         Raises:
@@ -171,40 +170,17 @@ def running(knative: str = "1.22.0") -> Iterator[Kube]:
     """A cluster that answers on this machine."""
     kube = Kube(knative)
 
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-        wbufsize = -1  # head and body in one packet
-
+    class Handler(JsonHandler):
         def handle_one(self) -> None:
-            body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
             try:
-                status, told = 200, kube.answer(self, body)
+                self.answer(200, kube.answer(self, self.body()))
             except Refused as error:
-                status = STATUSES[error.reason]
-                told = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": status}
-                told |= {"reason": error.reason, "message": str(error)}
-            answer = json.dumps(told).encode()
-            self.send_response(status)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(answer)))
-            self.end_headers()
-            self.wfile.write(answer)
+                self.failed(STATUSES[error.reason], error.reason, str(error))
 
         do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = handle_one  # noqa: N815
 
-        def log_message(self, *_: object) -> None:
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        server.daemon_threads = True
-        kube.url = f"http://127.0.0.1:{server.server_port}"
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
-        try:
-            yield kube
-        finally:
-            server.shutdown()
-            thread.join()
+    with serving(Handler) as kube.url:
+        yield kube
 
 
 def _key(resource: str, name: str, namespace: str) -> Key:
