@@ -229,5 +229,26 @@ class UnavailableError(Problem):
     """
 
     def __init__(self, code: str, detail: str, again_s: float, **extra: Any) -> None:
-        headers = {"Retry-After": str(max(1, math.ceil(again_s)))}
-        super().__init__(code, detail, headers=headers, **extra)
+        super().__init__(code, detail, headers=retry_after(again_s), **extra)
+
+
+class AbandonedError(UnavailableError):
+    """`overloaded`: nobody waits for the work any more, so that it does not begin."""
+
+    def __init__(self) -> None:
+        super().__init__("overloaded", _NO_TIME_LEFT, 1.0)
+
+
+class DeadlinePassedError(UnavailableError):
+    """`overloaded`: the deadline has passed before the work could begin."""
+
+    def __init__(self) -> None:
+        super().__init__("overloaded", _NO_TIME_LEFT, 1.0)
+
+
+_NO_TIME_LEFT = "There was no time left when the work could have begun."
+
+
+def retry_after(seconds: float) -> dict[str, str]:
+    """The header `Retry-After`: whole seconds, at least one."""
+    return {"Retry-After": str(max(1, math.ceil(seconds)))}

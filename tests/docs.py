@@ -67,10 +67,10 @@ def metrics() -> str:
     """Every metric."""
     defaults = load({})
     service = build_service(defaults)
-    parts = build_admission(
+    admission = build_admission(
         defaults.access, defaults.redis, defaults.requests, lambda: service.places
     )
-    described = Metrics(Replica(service), service, parts, lambda: False).described
+    described = Metrics(Replica(service), service, admission, lambda: False).described
     service.close()
     return table(
         ("Metric", "Type", "Labels", "What it means"),

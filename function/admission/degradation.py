@@ -1,8 +1,8 @@
-"""The degradation ladder: what is done less well, or not at all, while the queue is long.
+"""What is done less well, or not at all, while requests would wait too long.
 
-The operator orders the rungs. One more is taken while a request would wait too long, and one is
-left when that has not been so for a while: entering and leaving have different thresholds and take
-time, so that the ladder does not swing. A request that is served on a rung says so.
+The operator orders the degradations. One more is taken while a request would wait too long, and
+one is left when that has not been so for a while: entering and leaving have different thresholds
+and take time, so that the policy does not swing. A request that is served so says it.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 STEP_S = 1.0
-"""How long a rung is given to help before the next one is taken."""
+"""How long a degradation is given to help before the next one is taken."""
 CALM_S = 10.0
-"""How long the wait has to be short before a rung is left."""
+"""How long the wait has to be short before one is left."""
 LEAVE_PART = 0.25
-"""The part of the wait that leads to a rung below which a wait is short."""
+"""The part of the wait that leads to a degradation below which a wait is short."""
 
 
 class Degradation(DocumentedEnum):
@@ -37,73 +37,72 @@ class Degradation(DocumentedEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class LadderState:
-    """How high one stands; times are seconds.
+class DegradationLevel:
+    """How many degradations are taken; times are seconds.
 
     Attributes:
-        rungs: how many rungs are taken.
+        taken: how many.
         changed: when that changed last.
         calm: since when the wait is short; None while it is not.
     """
 
-    rungs: int = 0
+    taken: int = 0
     changed: float = float("-inf")
     calm: float | None = None
 
 
 def decide(
-    height: LadderState, now: float, wait_s: float, *, rungs: int, enter_s: float
-) -> LadderState:
-    """Where to stand now.
+    level: DegradationLevel, now: float, wait_s: float, *, most: int, enter_s: float
+) -> DegradationLevel:
+    """The level from now on.
+
+    An example with `enter_s` of 2: waits of 3 seconds take one degradation at once and the next
+    after a second. Then waits of 1 second change nothing, as they are neither long nor short; ten
+    seconds with waits of at most 0.5 leave one, and ten more the other.
 
     Args:
-        height: where one stands.
+        level: the level so far.
         now: seconds; never less than before.
-        wait_s: how long a request would wait for a place.
-        rungs: how many there are.
-        enter_s: the wait that leads to the next rung.
+        wait_s: how long a request would wait for a slot.
+        most: how many degradations there are.
+        enter_s: the wait that leads to the next one.
     """
     if wait_s >= enter_s:
-        if height.rungs < rungs and now - height.changed >= STEP_S:
-            return LadderState(height.rungs + 1, now)
-        return replace(height, calm=None)
+        if level.taken < most and now - level.changed >= STEP_S:
+            return DegradationLevel(level.taken + 1, now)
+        return replace(level, calm=None)
     if wait_s > enter_s * LEAVE_PART:
-        return replace(height, calm=None)
-    if height.calm is None:
-        return replace(height, calm=now)
-    left = min(height.rungs, int((now - height.calm) / CALM_S))
+        return replace(level, calm=None)
+    if level.calm is None:
+        return replace(level, calm=now)
+    left = min(level.taken, int((now - level.calm) / CALM_S))
     if not left:
-        return height
-    return LadderState(height.rungs - left, now, height.calm + left * CALM_S)
+        return level
+    return DegradationLevel(level.taken - left, now, level.calm + left * CALM_S)
 
 
 class DegradationPolicy:
-    """The rungs in their order, and where the replica stands.
+    """The degradations in their order, and how many of them are taken.
 
     Args:
-        rungs: in the order in which they are taken.
+        order: in which they are taken.
         enter_s: the wait that leads to the next one.
         clock: seconds.
     """
 
     def __init__(
         self,
-        rungs: tuple[Degradation, ...],
+        order: tuple[Degradation, ...],
         enter_s: float,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.rungs, self._enter_s, self._clock = rungs, enter_s, clock
-        self._height = LadderState()
+        self.order, self._enter_s, self._clock = order, enter_s, clock
+        self._level = DegradationLevel()
 
-    @property
-    def taken(self) -> tuple[Degradation, ...]:
-        """The rungs that were taken when somebody last looked."""
-        return self.rungs[: self._height.rungs]
-
-    def look(self, wait_s: float) -> tuple[Degradation, ...]:
-        """The rungs that are taken, now that a request would wait so long."""
-        if self.rungs:
-            self._height = decide(
-                self._height, self._clock(), wait_s, rungs=len(self.rungs), enter_s=self._enter_s
+    def update(self, wait_s: float) -> tuple[Degradation, ...]:
+        """Those that are taken, now that a request would wait so long."""
+        if self.order:
+            self._level = decide(
+                self._level, self._clock(), wait_s, most=len(self.order), enter_s=self._enter_s
             )
-        return self.taken
+        return self.order[: self._level.taken]

@@ -20,13 +20,13 @@ from function.admission.accounts import AT_ONCE, StoreFullError
 from function.admission.breaker import Breaker
 from function.admission.offline import OfflineAccounts
 from function.documented_enum import DocumentedEnum
-from function.problems import Problem
+from function.problems import UnavailableError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from function.admission.account import Account, Allowance, Debit
-    from function.admission.accounts import AccountStore, Balance, Granted
+    from function.admission.accounts import AccountStore, Granted
     from function.admission.offline import Owed
 
 log = logging.getLogger("ember.quota")
@@ -152,16 +152,17 @@ class Quota:
             self._tell(QuotaEvent.GRANTED, tokens)
         return granted
 
-    async def look(self, subject: str) -> Balance:
-        """A subject's account as it is.
+    async def standing(self, subject: str, allowance: Allowance) -> Standing:
+        """How a subject stands.
 
         Raises:
             Problem: `quota_unavailable`.
         """
         try:
-            return await self._ask(lambda: self._store.look(subject))
+            balance = await self._ask(lambda: self._store.look(subject))
         except _AwayError:
             raise unavailable() from None
+        return Standing(balance.account, allowance, balance.now)
 
     async def prepare(self) -> None:
         """Ask the store for the first time."""
@@ -286,10 +287,6 @@ class _AwayError(Exception):
         self.full = full
 
 
-def unavailable() -> Problem:
+def unavailable() -> UnavailableError:
     """The problem of a store that cannot be asked."""
-    return Problem(
-        "quota_unavailable",
-        "The store of the quotas cannot be reached.",
-        headers={"Retry-After": "5"},
-    )
+    return UnavailableError("quota_unavailable", "The store of the quotas cannot be reached.", 5.0)

@@ -11,7 +11,6 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from function import tasks
-from function.admission.degradation import Degradation
 from function.problems import Problem
 from function.request_context import Lane, current
 from function.requests import ClipRequest, SwapResult
@@ -23,7 +22,7 @@ from function.video.parts import Doubled, Folder
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from function.admission.parts import AdmissionParts
+    from function.admission.admission import Admission
     from function.background.events.processor import EventProcessor
     from function.background.jobs.runner import JobRunner
     from function.images.kinds import FileKind
@@ -35,30 +34,26 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class BackgroundSwapper:
-    """Swaps for nobody who waits, in the lane of the running turn."""
+    """Swaps for nobody who waits, in the lane of the running request."""
 
     service: Service
-    parts: AdmissionParts
+    admission: Admission
     replica: Replica
 
     async def swap(self, wanted: SwapRequest, watch: ClipProgress | None = None) -> SwapResult:
         """See `Swap`."""
-        context = current.get()
-        trace, began, lane = Timings(), time.perf_counter(), context.lane
-        context.max_faces = self.parts.policy.prices.covers(context.paid or 0)
+        context, trace = current.get(), Timings()
+        context.max_faces = self.admission.prices.covers(context.paid or 0)
         kind = wanted.target.clip
-        self.parts.queue.enter(lane)
-        try:
-            with Span("target", parent=trace_context.current.get()) as span:
-                span.stages = trace
-                if kind and not kind.still:
-                    return await self._video(wanted, kind, trace, watch)
-                result = await self.service.swap(wanted, trace)
-        finally:
-            self.parts.queue.leave(lane)
-        waited_ms = trace.of("queue", "load")
-        self.parts.queue.learn(time.perf_counter() - began - waited_ms / 1e3)
-        return result
+        video = kind if kind and not kind.still else None
+        with (
+            self.admission.load.enter(context, typical=not video),
+            Span("target", parent=trace_context.current.get()) as span,
+        ):
+            span.stages = trace
+            if video:
+                return await self._video(wanted, video, trace, watch)
+            return await self.service.swap(wanted, trace)
 
     async def _video(
         self, wanted: SwapRequest, kind: FileKind, trace: Timings, watch: ClipProgress | None
@@ -86,19 +81,11 @@ class BackgroundSwapper:
             image, told.media_type, told.size, (), told.source, told.warnings, told.most_faces
         )
 
-    def gate(self, lane: Lane = Lane.BULK) -> float | None:
-        """For how many seconds nothing more is to be begun with; None for not at all."""
-        if refusal := self.parts.queue.refusal(lane):
-            return refusal.again_s
-        if lane is Lane.BULK and Degradation.REFUSE_BULK in self.parts.look():
-            return self.parts.queue.load.wait_s(lane)
-        return None
-
     def lanes(self) -> list[Lane]:
         """The lanes whose jobs may be begun with."""
         if not self.replica.ready:
             return []
-        return [lane for lane in Lane if self.gate(lane) is None]
+        return [lane for lane in Lane if self.admission.pause_s(lane) is None]
 
 
 class BackgroundTasks:

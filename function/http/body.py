@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from aiohttp.web import Request
 
-    from function.http.admission import Admission
+    from function.http.admission import HttpAdmission
 
 T = TypeVar("T")
 
@@ -30,14 +30,14 @@ class BodyReader:
     """How much and how long.
 
     Attributes:
-        door: gives room for bodies.
+        admission: bounds the bytes of all bodies.
         max_bytes: of the whole body.
         timeout_s: for the whole body.
         setting: what sets `max_bytes`; "" when it is fixed.
         parsing: lets one large body be parsed at a time.
     """
 
-    door: Admission
+    admission: HttpAdmission
     max_bytes: int
     timeout_s: float
     setting: str = "EMBER_MAX_BODY_BYTES"
@@ -79,9 +79,8 @@ async def read(request: Request, limits: BodyReader) -> bytearray:
     if (announced := request.content_length or 0) > limits.max_bytes:
         raise _too_large(limits, announced)
     exchange = exchange_of(request)
-    take, give_back = limits.door.body()
-    exchange.on_end.append(give_back)
-    take(announced)
+    held = exchange.owned.enter_context(limits.admission.body())
+    held.take(announced)
     if request.headers.get(hdrs.EXPECT, "").lower() == "100-continue":
         await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         request.writer.output_size = 0
@@ -99,7 +98,7 @@ async def read(request: Request, limits: BodyReader) -> bytearray:
                     if exchange.bytes_in > limits.max_bytes:
                         raise _too_large(limits, exchange.bytes_in)
                     if not announced:
-                        take(len(chunk))
+                        held.take(len(chunk))
                     data += chunk
             return data
     except TimeoutError:

@@ -11,6 +11,7 @@ import logging
 import os
 import re
 import time
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -54,7 +55,7 @@ class Exchange:
         warnings: codes of the warnings that the answer carries.
         degraded: what was done less well because the queue is long.
         headers: more headers of the answer, whatever it is.
-        on_end: what is to be given back when the request ends, however it does.
+        owned: what is given back when the request ends, however it does.
     """
 
     route: str
@@ -67,7 +68,7 @@ class Exchange:
     warnings: tuple[str, ...] = ()
     degraded: tuple[str, ...] = ()
     headers: dict[str, str] = field(default_factory=dict)
-    on_end: list[Callable[[], None]] = field(default_factory=list)
+    owned: ExitStack = field(default_factory=ExitStack)
 
 
 _EXCHANGE = web.RequestKey("exchange", Exchange)
@@ -110,12 +111,9 @@ class Edge:
         exchange = _begin(request, resource.canonical if resource else "unmatched")
         response: web.StreamResponse
         try:
-            try:
+            with exchange.owned:
                 self._origins.check(request.headers)
                 response = await handler(request)
-            finally:
-                for give_back in exchange.on_end:
-                    give_back()
         except asyncio.CancelledError:
             self._record(exchange, request, CLIENT_GONE, 0)
             raise

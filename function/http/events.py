@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
     from aiohttp.web import Request, Response
 
+    from function.admission.caller import RequestCaller
     from function.background.events.outcome import Outcome
     from function.background.events.processor import EventProcessor
-    from function.http.admission import RequestCaller
     from function.http.body import BodyReader
     from warmup.replica import Replica
 
@@ -67,8 +67,8 @@ class Events:
             )
         check_open(self.replica)
         began = asyncio.get_running_loop().time()
-        async with self.limits.door.visit(request, waits=False) as visit:
-            self._check_sender(visit.visitor)
+        async with self.limits.admission.admit(request, waits=False) as admitted:
+            self._check_sender(admitted.caller)
             limits = replace(self.limits, max_bytes=_MAX_BYTES, setting="")
             data = bytes(await body.read(request, limits))
             delivery = await aside(len(data), wire.parse, request.headers.items(), data)
@@ -92,13 +92,13 @@ class Events:
         told = json.dumps([each.structured() for each in results]).encode()
         return web.Response(body=told, headers={hdrs.CONTENT_TYPE: BATCH})
 
-    def _check_sender(self, visitor: RequestCaller) -> None:
+    def _check_sender(self, caller: RequestCaller) -> None:
         """See that whoever sends this may tell of uploads, which costs nothing.
 
         Raises:
             Problem: `forbidden`.
         """
-        if visitor.subject is None or not self.senders.isdisjoint(visitor.names):
+        if caller.subject is None or not self.senders.isdisjoint(caller.names):
             return
         raise Problem(
             "forbidden",

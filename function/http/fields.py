@@ -145,17 +145,16 @@ async def sent(request: Request, table: Table, limits: BodyReader) -> Sent:
 async def fetched(sent: Sent, request: Request, limits: BodyReader, fetch: Fetch) -> Form:
     """Fetch what is behind the URIs of a request; see `read`."""
     exchange = exchange_of(request)
-    take, give_back = limits.door.body()
-    exchange.on_end.append(give_back)
+    held = exchange.owned.enter_context(limits.admission.body())
 
     async def have(photo: Upload | str, name: str) -> Upload:
         if isinstance(photo, Upload):
             return photo
         # Who says nothing about himself may be anybody, so only named callers have shares.
-        who, fetching = exchange.subject, limits.door.fetching
+        who, fetching = exchange.subject, limits.admission.fetching
         async with fetching.place(who) if who else nullcontext():
             with exchange.trace.span("fetch"):
-                return _upload(await fetch(photo, name, take))
+                return _upload(await fetch(photo, name, held.take))
 
     photos = {
         name: tuple([await have(each, name) for each in several])

@@ -16,13 +16,12 @@ from function.background.jobs.job import Callback, JobSpec, key_of
 from function.background.jobs.store import JobStoreError, JobStoreFullError, OpenedJob
 from function.faces.options import SwapOptions
 from function.http import fields
-from function.http.admission import overloaded, retry_after
 from function.http.edge import exchange_of
 from function.http.offload import aside
 from function.http.pricing import batch_price
 from function.http.tables import OPTIONS, selected
 from function.http.uris import check_bucket
-from function.problems import Problem
+from function.problems import Problem, UnavailableError, retry_after
 from function.requests import SwapRequest
 from function.telemetry import trace_context
 
@@ -32,9 +31,11 @@ if TYPE_CHECKING:
 
     from aiohttp.web import Request
 
+    from function.admission.admitted import AdmittedRequest
+    from function.admission.policy import Prices
+    from function.admission.quota import Quota
     from function.background.jobs.runner import JobRunner
     from function.faces.select import Selection
-    from function.http.admission import AdmittedRequest
     from function.http.body import BodyReader
     from function.http.fields import Form, Table
     from function.http.uris import Fetch
@@ -58,6 +59,7 @@ class JobRequests:
         limit: how many jobs may be open.
         buckets: what outputs may be written to.
         secret: signs callbacks that bring no secret; None for not at all.
+        quota: gets the tokens of jobs that came to nothing.
     """
 
     works: JobRunner
@@ -66,9 +68,10 @@ class JobRequests:
     limit: int
     buckets: tuple[str, ...]
     secret: str | None
+    quota: Quota
 
     async def wanted(
-        self, request: Request, visit: AdmittedRequest, name: str, table: Table
+        self, request: Request, admitted: AdmittedRequest, name: str, table: Table
     ) -> OpenedJob:
         """Make a job, or find the one that the same request has made.
 
@@ -78,8 +81,8 @@ class JobRequests:
         """
         sent = await fields.sent(request, table, self.limits)
         digest = await aside(sent.size, sent.digest)
-        visitor = visit.visitor
-        if known := await answered(self.works.store.get(key_of(visitor.subject, name))):
+        caller = admitted.caller
+        if known := await answered(self.works.store.get(key_of(caller.subject, name))):
             return _same(OpenedJob(known, new=False), digest)
         targets = len(sent.photos["target"])
         outputs = self._outputs(sent.values, targets)
@@ -87,14 +90,14 @@ class JobRequests:
         selection = selected(sent.values, like="like" in sent.photos)
         SwapOptions.of(sent.values)  # as far as that can be known to be wrong
         form = await fields.fetched(sent, request, self.limits, self.fetch)
-        prices = await self._prices(form, selection) if visit.pays else ()
+        prices = await self._prices(form, selection, admitted.prices) if admitted.pays else ()
         here = trace_context.current.get()
         spec = JobSpec(
             id=name,
-            subject=visitor.subject,
+            subject=caller.subject,
             digest=digest,
             at=secrets.token_hex(16),
-            lane=visit.job_lane,
+            lane=admitted.job_lane,
             created=time.time(),
             sources=len(form.photos["source"]),
             targets=targets,
@@ -102,7 +105,7 @@ class JobRequests:
             options={name: form.values[name] for name in OPTIONS if name in form.values},
             outputs=outputs,
             prices=prices,
-            receipt=await visit.pay(sum(prices)),
+            receipt=await admitted.pay(sum(prices)),
             callback=callback,
             request_id=exchange_of(request).request_id,
             trace=here.parent if here else "",
@@ -141,14 +144,18 @@ class JobRequests:
                 hint="Delete jobs whose results you have, or wait until they are forgotten.",
             )
         if isinstance(error, NoSpaceError):
-            return overloaded(
+            return UnavailableError(
+                "overloaded",
                 "The photos of the jobs at hand leave no room for more.",
                 _AGAIN_S,
                 setting="EMBER_JOB_BYTES",
             )
         if error.memory:
-            return overloaded("Redis has too little memory left for further jobs.", _AGAIN_S)
-        return overloaded(
+            return UnavailableError(
+                "overloaded", "Redis has too little memory left for further jobs.", _AGAIN_S
+            )
+        return UnavailableError(
+            "overloaded",
             "As many jobs as there is room for are open.",
             _AGAIN_S,
             limit=self.limit,
@@ -181,7 +188,7 @@ class JobRequests:
     async def _undo(self, spec: JobSpec) -> None:
         """Give back and delete what was for a job that is none."""
         if spec.receipt and spec.subject is not None:
-            self.limits.door.parts.quota.refund(spec.subject, spec.receipt)
+            self.quota.refund(spec.subject, spec.receipt)
         with contextlib.suppress(JobFilesError):  # it forgets them by itself
             await self.works.files.drop(spec.inputs)
 
@@ -247,9 +254,9 @@ class JobRequests:
             )
         return Callback(uri, secret, images)
 
-    async def _prices(self, form: Form, selection: Selection) -> tuple[int, ...]:
+    async def _prices(self, form: Form, selection: Selection, prices: Prices) -> tuple[int, ...]:
         """Tokens for each target; several cost what a batch does."""
-        prices, targets = self.limits.door.parts.policy.prices, form.photos["target"]
+        targets = form.photos["target"]
         like = form.photos.get("like", (None,))[0]
         wanted = SwapRequest(form.photos["source"], targets[0], selection, like)
         return await batch_price(prices, wanted, targets)

@@ -17,22 +17,23 @@ from function.background.jobs.job import key_of, owner_of
 from function.background.jobs.store import JobStoreError
 from function.background.jobs.stream_limits import TooManyStreamsError
 from function.http import accept, answers, fields, ranges
-from function.http.admission import overloaded, retry_after
 from function.http.edge import exchange_of
 from function.http.job_requests import answered
 from function.http.tables import ASYNC, JOB
-from function.problems import Problem
+from function.problems import Problem, UnavailableError, retry_after
 from function.service.health import check_open
 from warmup.phase import Phase
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+    from contextlib import AbstractAsyncContextManager
 
     from aiohttp.web import Request, Response
 
+    from function.admission.admitted import AdmittedRequest
+    from function.admission.load import LoadEstimator
     from function.background.jobs.job import Job
     from function.background.jobs.stream_limits import Stream, StreamLimits
-    from function.http.admission import AdmittedRequest
     from function.http.job_requests import JobRequests
     from warmup.replica import Replica
 
@@ -62,20 +63,27 @@ class Jobs:
         replica: tells whether new ones are taken.
         stream_s: how long a stream of events may last.
         seats: for who listens to streams.
+        load: how long requests take.
     """
 
     def __init__(
-        self, ordering: JobRequests, replica: Replica, stream_s: float, seats: StreamLimits
+        self,
+        ordering: JobRequests,
+        replica: Replica,
+        stream_s: float,
+        seats: StreamLimits,
+        load: LoadEstimator,
     ) -> None:
         self.ordering, self.replica, self.stream_s, self.seats = ordering, replica, stream_s, seats
+        self.load = load
         self.changes = Changes(ordering.works.store, self._event, self._leaving)
 
     async def put(self, request: Request) -> Response:
         """Make a job, or say how far the one of that name is, if it is the same."""
         check_open(self.replica)
         name = request.match_info["id"]
-        async with self._visit(request) as visit:
-            if visit.visitor.subject is None and len(name) < _LONG_ENOUGH:
+        async with self._admit(request) as admitted:
+            if admitted.caller.subject is None and len(name) < _LONG_ENOUGH:
                 raise Problem(
                     "bad_value",
                     f"Where nobody says who he is, the id of a job has {_LONG_ENOUGH} characters"
@@ -83,28 +91,28 @@ class Jobs:
                     field="id",
                     hint="Use a UUID.",
                 )
-            opened = await self.ordering.wanted(request, visit, name, JOB)
+            opened = await self.ordering.wanted(request, admitted, name, JOB)
             return await self._told(opened.job, 201 if opened.new else 200)
 
     async def make(self, request: Request) -> Response:
         """Make a job of a swap whose answer nobody waits for."""
-        async with self._visit(request) as visit:
-            opened = await self.ordering.wanted(request, visit, uuid.uuid4().hex, ASYNC)
+        async with self._admit(request) as admitted:
+            opened = await self.ordering.wanted(request, admitted, uuid.uuid4().hex, ASYNC)
             exchange_of(request).headers["Preference-Applied"] = RESPOND_ASYNC
             return await self._told(opened.job, 202)
 
     async def get(self, request: Request) -> Response:
         """How far a job is."""
         fields.no_query(request)
-        async with self._visit(request) as visit:
-            return await self._told(await self._found(request, visit))
+        async with self._admit(request) as admitted:
+            return await self._told(await self._found(request, admitted))
 
     async def some(self, request: Request) -> Response:
         """The caller's jobs, the newest first."""
         fields.no_query(request, ("start", "count"))
         start, count = _whole(request, "start", 0, 0, _LATEST), _whole(request, "count", _SOME, 1)
-        async with self._visit(request) as visit:
-            if (subject := visit.visitor.subject) is None:
+        async with self._admit(request) as admitted:
+            if (subject := admitted.caller.subject) is None:
                 raise Problem(
                     "forbidden",
                     "Jobs are listed for callers who say who they are, and nobody does here.",
@@ -119,8 +127,8 @@ class Jobs:
     async def delete(self, request: Request) -> Response:
         """Cancel a job, or delete the results of one that has ended."""
         fields.no_query(request)
-        async with self._visit(request) as visit:
-            key = key_of(visit.visitor.subject, request.match_info["id"])
+        async with self._admit(request) as admitted:
+            key = key_of(admitted.caller.subject, request.match_info["id"])
             if (job := await answered(self.ordering.works.end(key))) is None:
                 raise _unknown()
             return await self._told(job)
@@ -128,8 +136,8 @@ class Jobs:
     async def result(self, request: Request) -> Response:
         """One result of a job: the photo, piece by piece as it comes from the shelf."""
         fields.no_query(request)
-        async with self._visit(request) as visit:
-            job = await self._found(request, visit)
+        async with self._admit(request) as admitted:
+            job = await self._found(request, admitted)
             at = int(request.match_info["place"])
             found = job.items[at].result if at < len(job.items) else None
             kept = None
@@ -159,12 +167,12 @@ class Jobs:
     async def events(self, request: Request) -> Response:
         """How far a job is, told with every change (server-sent events)."""
         fields.no_query(request)
-        async with self._visit(request) as visit:
-            job = await self._found(request, visit)
+        async with self._admit(request) as admitted:
+            job = await self._found(request, admitted)
             accept.best(_wishes(request), [STREAM])
         last = request.headers.get(LAST, "")
         seen = int(last) if re.fullmatch("[0-9]{1,15}", last) else 0
-        stream = self._stream(job, seen, self._seat(visit.visitor.subject))
+        stream = self._stream(job, seen, self._seat(admitted.caller.subject))
         return web.Response(body=stream, content_type=STREAM, charset="utf-8")
 
     async def _stream(self, job: Job, seen: int, seat: Stream) -> AsyncIterator[bytes]:
@@ -198,7 +206,8 @@ class Jobs:
             return seats.take(subject)
         except TooManyStreamsError as error:
             if not error.own:
-                raise overloaded(
+                raise UnavailableError(
+                    "overloaded",
                     "As many streams as there is room for are open.",
                     _AGAIN_S,
                     limit=seats.limit,
@@ -212,16 +221,16 @@ class Jobs:
             setting="EMBER_JOB_CALLER_STREAMS",
         )
 
-    def _visit(self, request: Request) -> AdmittedRequest:
-        return self.ordering.limits.door.visit(request, waits=False)
+    def _admit(self, request: Request) -> AbstractAsyncContextManager[AdmittedRequest]:
+        return self.ordering.limits.admission.admit(request, waits=False)
 
-    async def _found(self, request: Request, visit: AdmittedRequest) -> Job:
+    async def _found(self, request: Request, admitted: AdmittedRequest) -> Job:
         """The job that a request is about; of others there is none.
 
         Raises:
             Problem: `not_found`, `jobs_unavailable`.
         """
-        key = key_of(visit.visitor.subject, request.match_info["id"])
+        key = key_of(admitted.caller.subject, request.match_info["id"])
         if job := await answered(self.ordering.works.store.get(key)):
             return job
         raise _unknown()
@@ -250,10 +259,9 @@ class Jobs:
                 ahead = await self.ordering.works.store.ahead(job.spec.key)
             except JobStoreError:
                 ahead = None
-            load = self.ordering.limits.door.parts.queue.load
-            if load.hold_s is not None:
-                left = job.spec.targets - job.done + (ahead or 0)
-                eta_s = round(max(load.hold_s, left * load.hold_s / load.places), 1)
+            left = job.spec.targets - job.done + (ahead or 0)
+            if (eta_s := self.load.load.eta_s(left)) is not None:
+                eta_s = round(eta_s, 1)
         return report.of_job(job) | {"position": ahead, "eta_s": eta_s}
 
 

@@ -18,7 +18,7 @@ from warmup.trace_format import trace_events
 if TYPE_CHECKING:
     from aiohttp.web import Request, Response
 
-    from function.http.admission import Admission
+    from function.http.admission import HttpAdmission
     from function.service.health import Health
     from function.service.service import Service
     from function.telemetry.metrics import Metrics
@@ -61,7 +61,7 @@ class Probes:
 
     Attributes:
         service, replica, metrics, health: what is asked about.
-        door: knows operators.
+        admission: knows operators.
         forced: when a replica that is ready may be warmed again.
     """
 
@@ -69,7 +69,7 @@ class Probes:
     replica: Replica
     metrics: Metrics
     health: Health
-    door: Admission
+    admission: HttpAdmission
     forced: RateLimit = field(default_factory=lambda: RateLimit(_PAUSE_S))
 
     async def healthz(self, _: Request) -> Response:
@@ -131,14 +131,14 @@ class Probes:
         Raises:
             Problem: `forbidden`, `unauthenticated`, `auth_unavailable`.
         """
-        if self.door.parts.authority is None:
+        if self.admission.anonymous:
             if not _from_here(request):
                 raise Problem(
                     "forbidden",
                     "Where nobody says who he is, only the machine itself may ask for this.",
                     hint="On the server, set EMBER_AUTH, and send the credentials of an operator.",
                 )
-        elif not (await self.door.identify(request)).tier.operator:
+        elif not (await self.admission.identify(request)).tier.operator:
             raise Problem("forbidden", "Only an operator may ask for this.")
 
     async def scrape(self, _: Request) -> Response:

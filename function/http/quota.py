@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from function.admission.caller import SUBJECT
-from function.admission.quota import Standing, audit
+from function.admission.quota import audit
 from function.http import answers, fields
 from function.http.fields import Value
 from function.problems import Problem
@@ -15,6 +15,7 @@ from function.problems import Problem
 if TYPE_CHECKING:
     from aiohttp.web import Request, Response
 
+    from function.admission.quota import Quota
     from function.http.body import BodyReader
     from function.http.fields import Table
     from function.http.uris import Fetch
@@ -36,26 +37,23 @@ class Quotas:
 
     limits: BodyReader
     fetch: Fetch
+    quota: Quota
 
     async def standing(self, request: Request) -> Response:
         """How the caller stands."""
         fields.no_query(request)
-        door = self.limits.door
-        async with door.visit(request, waits=False) as visit:
-            visitor, tier = visit.visitor, visit.visitor.tier
+        async with self.limits.admission.admit(request, waits=False) as admitted:
+            caller, tier = admitted.caller, admitted.caller.tier
             told: dict[str, Any] = {
-                "subject": visitor.subject,
+                "subject": caller.subject,
                 "tier": tier.name,
-                "lane": str(visit.context.lane),
-                "unlimited": visitor.allowance is None,
+                "lane": str(admitted.context.lane),
+                "unlimited": caller.account is None,
             }
-            if visitor.subject is not None and visitor.allowance is not None:
-                balance = await door.parts.quota.look(visitor.subject)
-                standing = Standing(balance.account, visitor.allowance, balance.now)
-                visit.tell(standing)
+            if standing := await admitted.look_up_standing():
                 told |= {
                     "tokens": standing.tokens,
-                    "allowance": visitor.allowance.tokens,
+                    "allowance": standing.allowance.tokens,
                     "granted": standing.account.granted,
                     "period_s": tier.refill_s,
                     "refill_s": standing.refill_s,
@@ -65,9 +63,8 @@ class Quotas:
 
     async def grant(self, request: Request) -> Response:
         """Grant tokens to a subject, once for each key."""
-        door = self.limits.door
-        async with door.visit(request, waits=False) as visit:
-            operator = visit.visitor
+        async with self.limits.admission.admit(request, waits=False) as admitted:
+            operator = admitted.caller
             if not operator.tier.operator or operator.subject is None:
                 raise Problem("forbidden", "Only an operator may grant tokens.")
             subject, key = request.match_info["subject"], request.headers.get(IDEMPOTENCY, "")
@@ -79,7 +76,7 @@ class Quotas:
                 )
             form = await fields.read(request, GRANT, self.limits, self.fetch)
             tokens, reason = form.values["tokens"], form.values.get("reason", "")
-            granted = await door.parts.quota.grant(subject, tokens, key)
+            granted = await self.quota.grant(subject, tokens, key)
             before = granted.before
             facts = {"operator": operator.subject, "subject": subject, "key": key, "reason": reason}
             audit.info("grant", extra=facts | {"tokens": tokens, "before": before})

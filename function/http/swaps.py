@@ -57,13 +57,13 @@ class Swaps:
         if wants_job(request):
             return await self.jobs.make(request)
         exchange = exchange_of(request)
-        async with self.limits.door.visit(request) as visit:
+        async with self.limits.admission.admit(request) as admitted:
             form = await fields.read(request, SWAP, self.limits, self.fetch)
             wanted = _order(form)
             clip = await self._direct(wanted)
             kind, wanted = _negotiate(request, wanted, clip)
-            tokens = await price(visit.prices, wanted) if visit.pays else 0
-            async with visit.work(tokens, _saves(wanted, self.service.engines.slots)):
+            tokens = await price(admitted.prices, wanted) if admitted.pays else 0
+            async with admitted.work(tokens, _degradations(wanted, self.service.engines.slots)):
                 result = await self.service.swap(wanted, exchange.trace)
         exchange.warnings = tuple(result.warnings)
         if kind == JSON:
@@ -105,12 +105,12 @@ class Swaps:
         """Tell which faces a photo has."""
         check_open(self.replica)
         exchange = exchange_of(request)
-        async with self.limits.door.visit(request) as visit:
+        async with self.limits.admission.admit(request) as admitted:
             form = await fields.read(request, FACES, self.limits, self.fetch)
             accept.best(_wishes(request), [JSON])
             photo = form.photos["image"][0]
-            tokens = await look_price(visit.prices, photo) if visit.pays else 0
-            async with visit.work(tokens):
+            tokens = await look_price(admitted.prices, photo) if admitted.pays else 0
+            async with admitted.work(tokens):
                 found = await self.service.faces(photo, exchange.trace)
         exchange.warnings = tuple(found.warnings)
         told = report.of_faces(found, exchange.trace)
@@ -136,8 +136,8 @@ def _order(form: Form) -> SwapRequest:
     )
 
 
-def _saves(wanted: SwapRequest, roles: Collection[str]) -> tuple[Degradation, ...]:
-    """The rungs on which a swap is made less well, with the models that there are."""
+def _degradations(wanted: SwapRequest, roles: Collection[str]) -> tuple[Degradation, ...]:
+    """The degradations by which a swap is made less well, with the models that there are."""
     enhances = "enhance" in roles and wanted.options.enhance > 0
     boosts = "swap" in roles
     return (

@@ -96,7 +96,7 @@ class Engines:
         manifest: one model for each role.
         supply: how they are come by.
         timeline: gets a span for each loading.
-        gate: the permits to compute.
+        permits: to compute.
 
     Attributes:
         slots: by role; an upgrade gives new slots to the roles that it changes.
@@ -112,7 +112,7 @@ class Engines:
         manifest: Sequence[Model],
         supply: EngineConfig,
         timeline: Timeline,
-        gate: ComputePermits,
+        permits: ComputePermits,
     ) -> None:
         models.check(manifest)
         chosen = narrowed(manifest, supply.variant)
@@ -124,7 +124,7 @@ class Engines:
         self._variants = frozenset(model.role for model in chosen if model.variants)
         self._supply = supply
         self._timeline = timeline
-        self._gate = gate
+        self._permits = permits
         self._tuning = threading.Lock()  # two measurements at once would measure each other
         self._pool = ThreadPoolExecutor(len(manifest), "load")
         self._fetching: dict[str, FetchProgress] = {}
@@ -395,7 +395,12 @@ class Engines:
         if on_cpu and buckets.largest == 1:  # nothing to share: whoever may compute, runs
             runs = None
         return Batcher(
-            model.role, engine, self._gate, runs=runs, buckets=buckets, window=self._supply.window
+            model.role,
+            engine,
+            self._permits,
+            runs=runs,
+            buckets=buckets,
+            window=self._supply.window,
         )
 
     def _tuned(
@@ -404,7 +409,7 @@ class Engines:
         """The engine that uses the CPUs best, how many batches at once, and of which size."""
         from function.runtime.scheduling import tuning
 
-        store, cpus, sizes = self._supply.store, self._gate.permits, models.buckets(model)
+        store, cpus, sizes = self._supply.store, self._permits.total, models.buckets(model)
         if not self._supply.tune or store is None:
             return engine, cpus, sizes[-1]
         kept = tuning.TuningFile.of(store, model.file.sha256, cpus, sizes)

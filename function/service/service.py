@@ -236,7 +236,7 @@ class Service:
             Problem: the image cannot be used, or the replica is not ready. No face is no problem.
         """
         roles = [role for role in _LOOKING if role in self.engines.slots]
-        async with self._place(trace, roles) as work:
+        async with self._slot(trace, roles) as work:
             return await work.faces(upload, trace)
 
     async def swap(self, wanted: SwapRequest, trace: Timings) -> SwapResult:
@@ -245,7 +245,7 @@ class Service:
         Raises:
             Problem: an image cannot be used, a face is missing, or the replica is not ready.
         """
-        async with self._place(trace, self.engines.slots) as work:
+        async with self._slot(trace, self.engines.slots) as work:
             return await work.swap(wanted, trace)
 
     async def clip(
@@ -271,13 +271,10 @@ class Service:
             Problem: the clip cannot be used, a face is missing, or the replica is not ready.
         """
         context = current.get(None) or RequestContext(Lane.INTERACTIVE)
-        await self._clips.acquire(context)
-        try:
+        with await self._clips.acquire(context):
             await self.imports.have("video")
-            async with self._place(trace, self.engines.slots) as work:
+            async with self._slot(trace, self.engines.slots) as work:
                 return await work.clip(wanted, trace, self._ahead, progress, parts)
-        finally:
-            self._clips.release(context)
 
     async def _exercise(self, role: str, engine: Engine) -> None:
         """Run every shape of one model for the first time."""
@@ -288,8 +285,8 @@ class Service:
                 await self._workers.run(attempt, role, engine, shapes)
 
     @asynccontextmanager
-    async def _place(self, trace: Timings, roles: Collection[str]) -> AsyncIterator[Work]:
-        """Hold a place while the body runs; leaving it, however that happens, frees the place.
+    async def _slot(self, trace: Timings, roles: Collection[str]) -> AsyncIterator[Work]:
+        """Hold a slot while the body runs.
 
         Args:
             trace: gets the spans `load`, where something had to be loaded, and `queue`.
@@ -297,23 +294,23 @@ class Service:
         """
         context = current.get(None) or RequestContext(Lane.INTERACTIVE)
         token = current.set(context)
-        self._gate.shares.enter(context.lane)
         try:
-            self._waiting += 1
-            try:
-                work = await self._ready_work()
-                await self._need(trace, roles)
-                with trace.span("queue"):
-                    waited = await self._places.acquire(context)
-            finally:
-                self._waiting -= 1
-            self.observer.waited("place", context.lane, waited)
-            context.started_at = time.monotonic()
-            try:
-                yield work
-            finally:
-                self._last_work = time.monotonic()
-                self._places.release(context)
+            with self._gate.shares.in_flight(context.lane):
+                self._waiting += 1
+                try:
+                    work = await self._ready_work()
+                    await self._need(trace, roles)
+                    with trace.span("queue"):
+                        slot = await self._places.acquire(context)
+                finally:
+                    self._waiting -= 1
+                with slot:
+                    self.observer.waited("place", context.lane, slot.waited_s)
+                    context.started_at = time.monotonic()
+                    try:
+                        yield work
+                    finally:
+                        self._last_work = time.monotonic()
         except DeviceLostError as error:
             raise UnavailableError(
                 "not_ready", "The replica has lost its GPU.", again_s=1
@@ -322,7 +319,6 @@ class Service:
             context.abandoned = True  # what waits in a batch leaves it
             raise
         finally:
-            self._gate.shares.leave(context.lane)
             current.reset(token)
 
     async def _need(self, trace: Timings, roles: Collection[str]) -> None:

@@ -26,8 +26,8 @@ from warmup.phase import Phase
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from function.admission.admission import Admission
     from function.admission.load import LoadEstimator
-    from function.admission.parts import AdmissionParts
     from function.background.events.outcome import Outcome
     from function.service.service import Service
     from warmup.replica import Replica
@@ -62,19 +62,19 @@ class Metrics:
     Args:
         replica: its phase is read at the moment of a scrape, its changes are counted.
         service: how busy it is and what runs it is read at the moment of a scrape.
-        parts: of admission; what waits is read at the moment of a scrape.
+        admission: what waits is read at the moment of a scrape.
         stuck: tells whether a thread is stuck.
     """
 
     def __init__(
-        self, replica: Replica, service: Service, parts: AdmissionParts, stuck: Callable[[], bool]
+        self, replica: Replica, service: Service, admission: Admission, stuck: Callable[[], bool]
     ) -> None:
         self._registry = CollectorRegistry()
         self.described: list[Described] = []
         self._swaps: list[float] = []
 
         self._of_requests(service)
-        self._of_admission(parts)
+        self._of_admission(admission)
         self._of_start(replica)
         self._of_models(service)
         kinds = "; ".join(f"`{each}`: {each.meaning}" for each in OutcomeKind)
@@ -234,7 +234,7 @@ class Metrics:
             self._first_ratio,
         )
 
-    def _of_admission(self, parts: AdmissionParts) -> None:
+    def _of_admission(self, admission: Admission) -> None:
         in_flight = self._gauge(
             "ember_in_flight", "Requests that wait for a place or hold one.", "lane"
         )
@@ -242,12 +242,12 @@ class Metrics:
             "ember_wait_seconds", "How long a new request would wait for a place.", "lane"
         )
         for lane in Lane:
-            in_flight.labels(lane).set_function(partial(_in_flight, parts.queue, lane))
-            waits.labels(lane).set_function(partial(_wait_s, parts.queue, lane))
+            in_flight.labels(lane).set_function(partial(_in_flight, admission.load, lane))
+            waits.labels(lane).set_function(partial(_wait_s, admission.load, lane))
         meanings = "; ".join(f"`{each}`: {each.meaning}" for each in Degradation)
         rungs = self._gauge("ember_rung", f"1 while the rung is taken. {meanings}.", "rung")
         for rung in Degradation:
-            rungs.labels(rung).set_function(partial(_on, parts, rung))
+            rungs.labels(rung).set_function(partial(_on, admission, rung))
         self._on_rungs = self._counter(
             "ember_rung_requests", "Requests that were served on the rung.", "rung"
         )
@@ -258,11 +258,11 @@ class Metrics:
         self._quota_tokens = self._counter(
             "ember_quota_tokens", "How many tokens that was about.", "event"
         )
-        parts.quota.listeners.append(self._on_tokens)
+        admission.quota.listeners.append(self._on_tokens)
         self._value(
             "ember_quota_store_down",
             "1 while the store of the quotas counts as down.",
-            lambda: parts.quota.down,
+            lambda: admission.quota.down,
         )
 
     def _of_start(self, replica: Replica) -> None:
@@ -411,16 +411,16 @@ class _Children(Generic[M]):
         return child
 
 
-def _in_flight(queue: LoadEstimator, lane: Lane) -> float:
-    return float(queue.in_flight(lane))
+def _in_flight(load: LoadEstimator, lane: Lane) -> float:
+    return float(load.in_flight(lane))
 
 
-def _wait_s(queue: LoadEstimator, lane: Lane) -> float:
-    return queue.wait_s(lane)
+def _wait_s(load: LoadEstimator, lane: Lane) -> float:
+    return load.wait_s(lane)
 
 
-def _on(parts: AdmissionParts, rung: Degradation) -> float:
-    return float(rung in parts.look())
+def _on(admission: Admission, rung: Degradation) -> float:
+    return float(rung in admission.degradations())
 
 
 def _is(replica: Replica, phase: Phase) -> float:

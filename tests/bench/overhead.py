@@ -48,7 +48,6 @@ def bare() -> web.Application:
 
 def ember(keys: Path) -> WiredServer:
     """Ember's server with one more call, which does nothing."""
-    from function.admission.policy import PricedJob
     from function.http import body
     from function.process.wiring.server import build_server
     from function.process.wiring.service import build_service
@@ -67,9 +66,9 @@ def ember(keys: Path) -> WiredServer:
     limits = server.bodies
 
     async def handle(request: web.Request) -> web.Response:
-        async with limits.door.visit(request) as visit:
+        async with limits.admission.admit(request) as admitted:
             await body.read(request, limits)
-            async with visit.work(PricedJob(pixels=1000)):
+            async with admitted.work(tokens=1):
                 return web.Response(body=ANSWER, content_type="application/json")
 
     server.app.router.add_post("/noop", handle)

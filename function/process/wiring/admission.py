@@ -1,4 +1,4 @@
-"""The parts of admission from settings; what needs an extra is imported when it is wanted."""
+"""Admission from settings; what needs an extra is imported when it is wanted."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from function.admission import policy as policies
 from function.admission.accounts import InMemoryAccounts
+from function.admission.admission import Admission
 from function.admission.byte_budget import ByteBudget
 from function.admission.degradation import Degradation, DegradationPolicy
 from function.admission.load import LoadEstimator
-from function.admission.parts import AdmissionParts
 from function.admission.quota import Quota
 from function.extras import needing, needing_redis
 from warmup.settings.variables import SettingsError
@@ -29,21 +29,23 @@ def build_admission(
     redis: RedisSettings,
     requests: RequestSettings,
     slots: Callable[[], int],
-) -> AdmissionParts:
-    """All parts of admission; `slots` gives how many requests may be in work at once.
+) -> Admission:
+    """All of admission; `slots` gives how many requests may be in work at once.
 
     Raises:
-        SettingsError: something for them is missing or makes no sense.
+        SettingsError: something for it is missing or makes no sense.
     """
-    return AdmissionParts(
+    load = LoadEstimator(slots, requests.queue_limit)
+    return Admission(
         policy=policy(access),
         authority=_authority(access),
         quota=Quota(_accounts(redis), fail_open=redis.quota_fail == "open"),
-        queue=LoadEstimator(slots, requests.queue_limit),
-        room=ByteBudget(requests.max_bodies_bytes, requests.max_body_bytes),
-        ladder=DegradationPolicy(
+        load=load,
+        bodies=ByteBudget(requests.max_bodies_bytes, requests.max_body_bytes, load.wait_s),
+        degradation=DegradationPolicy(
             tuple(Degradation(each) for each in requests.degrade), requests.degrade_wait_s
         ),
+        timeout_s=requests.request_timeout_s,
     )
 
 

@@ -15,7 +15,7 @@ from function.background.jobs.runner import JobRunner, RunnerSettings
 from function.background.jobs.stream_limits import StreamLimits
 from function.background.swapper import BackgroundSwapper, BackgroundTasks
 from function.http import app as addresses
-from function.http.admission import Admission
+from function.http.admission import HttpAdmission
 from function.http.body import BodyReader
 from function.http.edge import Edge
 from function.http.events import Events
@@ -37,6 +37,7 @@ from warmup.phase import Phase
 if TYPE_CHECKING:
     from aiohttp import web
 
+    from function.admission.admission import Admission
     from function.http.uris import Fetch
     from function.runtime.gpu.lost import DeviceLostError
     from function.service.health import Health
@@ -54,6 +55,7 @@ class WiredServer:
         metrics: counts.
         bodies: reads bodies.
         jobs: runs jobs.
+        admission: lets requests in.
         forced: when a replica that is ready may be warmed again.
     """
 
@@ -62,6 +64,7 @@ class WiredServer:
     metrics: Metrics
     bodies: BodyReader
     jobs: JobRunner
+    admission: Admission
     forced: RateLimit
 
 
@@ -80,9 +83,9 @@ def build_server(settings: Settings, health: Health, fetch: Fetch | None = None)
     """
     service, replica = health.service, health.replica
     requests, jobs = settings.requests, settings.jobs
-    parts = build_admission(settings.access, settings.redis, requests, lambda: service.places)
+    admission = build_admission(settings.access, settings.redis, requests, lambda: service.places)
     storage = _storage(settings.uris)
-    swapper = BackgroundSwapper(service, parts, replica)
+    swapper = BackgroundSwapper(service, admission, replica)
     runner = JobRunner(
         build_job_store(settings.redis),
         build_job_files(
@@ -93,7 +96,7 @@ def build_server(settings: Settings, health: Health, fetch: Fetch | None = None)
         ),
         storage=storage,
         swap=swapper.swap,
-        refund=parts.quota.refund,
+        refund=admission.quota.refund,
         lanes=swapper.lanes,
         settings=RunnerSettings(jobs.job_lease_s, jobs.job_keep_s, service.places),
     )
@@ -104,10 +107,10 @@ def build_server(settings: Settings, health: Health, fetch: Fetch | None = None)
         requests,
         storage=storage,
         swap=swapper.swap,
-        gate=swapper.gate,
+        gate=admission.pause_s,
         slots=service.places,
     )
-    metrics = Metrics(replica, service, parts, lambda: health.stuck)
+    metrics = Metrics(replica, service, admission, lambda: health.stuck)
     edge = Edge(
         metrics,
         leaving=lambda: replica.phase is Phase.DRAINING,
@@ -115,20 +118,26 @@ def build_server(settings: Settings, health: Health, fetch: Fetch | None = None)
         origins=Origins.of(settings.address, settings.access),
     )
     service.on_load_error = replica.repair
-    door = Admission(parts, requests.request_timeout_s)
+    http_admission = HttpAdmission(admission)
     fetch = fetch or Uris(storage, requests.max_body_bytes, settings.uris.uri_buckets)
-    bodies = BodyReader(door, requests.max_body_bytes, requests.body_timeout_s)
+    bodies = BodyReader(http_admission, requests.max_body_bytes, requests.body_timeout_s)
     ordering = JobRequests(
-        runner, bodies, fetch, jobs.job_limit, jobs.output_buckets, jobs.webhook_secret
+        runner,
+        bodies,
+        fetch,
+        jobs.job_limit,
+        jobs.output_buckets,
+        jobs.webhook_secret,
+        admission.quota,
     )
     streams = StreamLimits(jobs.job_streams, jobs.job_caller_streams)
-    job_calls = Jobs(ordering, replica, requests.request_timeout_s, streams)
-    probes = Probes(service, replica, metrics, health, door)
+    job_calls = Jobs(ordering, replica, requests.request_timeout_s, streams, admission.load)
+    probes = Probes(service, replica, metrics, health, http_admission)
     app = addresses.build(
         edge,
         swaps=Swaps(service, replica, bodies, fetch, job_calls),
         jobs=job_calls,
-        quotas=Quotas(bodies, fetch),
+        quotas=Quotas(bodies, fetch, admission.quota),
         events=Events(processor, replica, bodies, frozenset(settings.events.event_senders)),
         probes=probes,
         static=StaticFiles(),
@@ -138,11 +147,11 @@ def build_server(settings: Settings, health: Health, fetch: Fetch | None = None)
     runner.listeners.append(metrics.on_job)
     runner.watchers.append(metrics.on_jobs)
     app.on_startup.append(partial(_fail_without_gpu, health))
-    app.cleanup_ctx.append(parts.running)
+    app.cleanup_ctx.append(admission.running)
     background = BackgroundTasks(processor, runner, storage, settings.process.drain_timeout_s)
     app.on_shutdown.append(background.stopping)
     app.cleanup_ctx.append(background.running)
-    return WiredServer(app, edge, metrics, bodies, runner, probes.forced)
+    return WiredServer(app, edge, metrics, bodies, runner, admission, probes.forced)
 
 
 def _storage(uris: UriSettings) -> Storage:

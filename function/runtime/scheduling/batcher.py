@@ -27,7 +27,6 @@ from function.runtime.scheduling import headroom
 from function.runtime.scheduling.buckets import Buckets
 from function.runtime.scheduling.cost import Cost
 from function.runtime.scheduling.headroom import Comeback
-from function.runtime.scheduling.permits import abandoned
 from function.runtime.scheduling.queue import Queue, Ticket, TicketRows
 
 if TYPE_CHECKING:
@@ -82,7 +81,7 @@ class Batcher:
     Args:
         stage: its name, for messages and counters.
         engine: runs the batches.
-        gate: the permits to compute; its observer is told what happens here as well.
+        permits: to compute; their observer learns what happens here as well.
         runs: how many batches run at once; None for as many as there are callers, who then never
             share one.
         buckets: the sizes of a batch.
@@ -98,7 +97,7 @@ class Batcher:
         self,
         stage: str,
         engine: Engine,
-        gate: ComputePermits,
+        permits: ComputePermits,
         *,
         runs: int | None = None,
         buckets: Buckets | None = None,
@@ -106,7 +105,7 @@ class Batcher:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.cost = Cost()
-        self._stage, self._engine, self._gate = stage, engine, gate
+        self._stage, self._engine, self._permits = stage, engine, permits
         self._runs = runs
         self._buckets = buckets or Buckets()
         self._limit = self._buckets.largest
@@ -114,9 +113,9 @@ class Batcher:
         self._window, self._clock = window, clock
         self._on_cpu = engine.provider == PROVIDERS["cpu"]
         if self._on_cpu and runs is not None and window:
-            gate.on_spare.append(WeakMethod(self._wake))  # a variant's batcher may go
+            permits.on_free.append(WeakMethod(self._wake))  # a variant's batcher may go
         self._lock = threading.Lock()
-        self._queue: Queue[_Member] = Queue(gate.shares)
+        self._queue: Queue[_Member] = Queue(permits.shares)
         self._busy = 0
         self._called: _Member | None = None  # who is to run the next batch, and has not begun
 
@@ -142,7 +141,7 @@ class Batcher:
             Problem: nobody waits for it any more, or there is too little memory for it.
             WrongResultError: what comes out for these rows is not finite.
         """
-        self._gate.give_way()
+        self._permits.give_way()
         member = _Member(inputs, self._lock)
         ticket = Ticket(
             member, current.get(), len(inputs[0]), tuple(each.shape[1:] for each in inputs)
@@ -150,16 +149,16 @@ class Batcher:
         if self._runs is None:
             self._alone(ticket)
         elif self._on_cpu:
-            self._together(ticket, self._gate.lent)
+            self._together(ticket, self._permits.lent)
         else:  # a device computes, so that the permit is for others even while a batch runs
-            with self._gate.lent():
+            with self._permits.lent():
                 self._together(ticket, nullcontext)
         return member.outputs()
 
     def _alone(self, ticket: Ticket[_Member]) -> None:
         """Run a member by itself, right now."""
         start = 0
-        self._gate.shares.give(ticket.context.lane, ticket.rows)
+        self._permits.shares.give(ticket.context.lane, ticket.rows)
         while not ticket.item.settled:
             if ticket.expired(self._clock()):
                 with self._lock:
@@ -232,9 +231,9 @@ class Batcher:
         """
         size, window, base = self.cap, self._window, self.cost.base
         if self._on_cpu:
-            lends = coming and self._gate.mine
-            others = self._gate.taken - self._busy - lends
-            spare = self._gate.spare or (lends and not self._gate.wanted)
+            lends = coming and self._permits.held_here
+            others = self._permits.taken - self._busy - lends
+            spare = self._permits.free or (lends and not self._permits.wanted)
             if not window or (spare and (not self._busy or others <= 0)):
                 return 0.0
             if not spare and self.cost.sloped:
@@ -292,7 +291,7 @@ class Batcher:
         parts = self._queue.take(buckets.rows(self._queue.room_for(head), self.cost, slack))
         for ticket, start, _ in parts:
             if not start:
-                self._gate.observer.waited("batch", ticket.context.lane, now - ticket.since)
+                self._permits.observer.waited("batch", ticket.context.lane, now - ticket.since)
         self._call()
         return parts
 
@@ -311,8 +310,8 @@ class Batcher:
     def _drop(self, expired: list[Ticket[_Member]]) -> None:
         """Turn members away that nobody waits for."""
         for ticket in expired:
-            self._gate.observer.dropped(self._stage)
-            _settle(ticket.item, abandoned())
+            self._permits.observer.dropped(self._stage)
+            _settle(ticket.item, ticket.error())
 
     # What follows takes the lock where it needs it.
 
@@ -329,7 +328,7 @@ class Batcher:
             if shortage.is_shortage(error):
                 self._shrink(parts, again=again)
             elif len(parts) > 1:
-                self._gate.observer.bisected(self._stage)
+                self._permits.observer.bisected(self._stage)
                 self._attempt(parts[: len(parts) // 2], again=again)
                 self._attempt(parts[len(parts) // 2 :], again=again)
             else:
@@ -351,7 +350,7 @@ class Batcher:
             )
             for column in zip(*(part.ticket.item.inputs for part in parts), strict=True)
         ]
-        with self._gate.watch.job():
+        with self._permits.watch.job():
             began = self._clock()
             outputs = self._engine.run(*batch)
             took = self._clock() - began
@@ -359,7 +358,7 @@ class Batcher:
             raise RuntimeError(f"{self._stage} gives not one output for each of {size} items")
         with self._lock:
             self.cost.observe(size, took)
-        self._gate.observer.batched(self._stage, rows)
+        self._permits.observer.batched(self._stage, rows)
         return outputs
 
     def _deliver(self, parts: list[_Part], outputs: list[Rows]) -> None:

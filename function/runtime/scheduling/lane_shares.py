@@ -10,8 +10,13 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from function.request_context import SHARES, Lane
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _ROW = 100  # the credit that one row costs
 _MOST = 100 * _ROW  # what a lane can have coming: some full batches, or about eight swaps
@@ -28,6 +33,15 @@ class LaneShares:
         self._lock = threading.Lock()
         self._credit = dict.fromkeys(SHARES, 0)
         self._in_flight: Counter[Lane] = Counter()
+
+    @contextmanager
+    def in_flight(self, lane: Lane) -> Iterator[None]:
+        """Something of a lane is in flight while the body runs."""
+        self.enter(lane)
+        try:
+            yield
+        finally:
+            self.leave(lane)
 
     def enter(self, lane: Lane) -> None:
         """Something of a lane is in flight from now on."""
@@ -48,7 +62,12 @@ class LaneShares:
         return [*(lane for lane in SHARES if self.owed(lane)), *Lane]
 
     def give(self, lane: Lane, rows: int = 1) -> None:
-        """So many rows are given to a lane; what it has not earned, it gets for nothing."""
+        """So many rows are given to a lane; what it has not earned, it gets for nothing.
+
+        An example: bulk has 5 % and waits. After 19 interactive rows it has earned 19 · 5 = 95,
+        which is not yet a row; after the twentieth it has 100, so that it goes first, before every
+        interactive row. That costs it 100.
+        """
         with self._lock:
             for each, share in SHARES.items():
                 if self._in_flight[each]:

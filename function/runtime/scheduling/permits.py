@@ -1,7 +1,7 @@
 """The right to compute: as many threads at once as there are CPUs, the most urgent first.
 
-A thread that waits for something else lends its permit to others meanwhile. A permit belongs to a
-`with` block, so it comes back however the block ends.
+A permit belongs to a `with` block, so it comes back however the block ends. A thread that waits for
+something else lends its permit to others meanwhile.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from function.problems import Problem
+from function.problems import AbandonedError
 from function.request_context import current
 from function.runtime.scheduling.lane_shares import LaneShares
 from function.runtime.scheduling.observer import Observer, Unobserved
@@ -21,37 +21,27 @@ from function.runtime.scheduling.watchdog import ThreadWatchdog
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from typing import Self
     from weakref import WeakMethod
 
-
-class Abandoned(Problem):
-    """What ends work that nobody waits for, or that would come too late."""
+    from function.problems import Problem
 
 
-def abandoned() -> Abandoned:
-    """The problem of such work."""
-    return Abandoned(
-        "overloaded",
-        "There was no time left when the work could have begun.",
-        headers={"Retry-After": "1"},
-    )
-
-
-class _Waiter:
-    """A thread that waits until the event, and whether it then has a permit."""
+class _WaitingThread:
+    """A thread that sleeps until it is given a permit, or an error."""
 
     def __init__(self) -> None:
-        self.event = threading.Event()
-        self.granted = False
+        self.woken = threading.Event()
+        self.error: Problem | None = None
 
     def start(self) -> None:
         """Give it a permit."""
-        self.granted = True
-        self.event.set()
+        self.woken.set()
 
-    def drop(self) -> None:
+    def drop(self, error: Problem) -> None:
         """Turn it away."""
-        self.event.set()
+        self.error = error
+        self.woken.set()
 
 
 @dataclass(slots=True, eq=False)
@@ -59,13 +49,13 @@ class ComputeTask:
     """Something to compute, for which no thread waits.
 
     Attributes:
-        run: computes; it raises nothing, and gives what tells of the end.
-        drop: ends it, as nobody waits for it any more.
+        run: computes; it raises nothing, and returns what publishes the result.
+        drop: ends it without having computed.
         spawn: lets a thread call `ComputePermits.work` with it.
     """
 
     run: Callable[[], Callable[[], object]]
-    drop: Callable[[], None]
+    drop: Callable[[Problem], None]
     spawn: Callable[[ComputeTask], object]
 
     def start(self) -> None:
@@ -73,107 +63,150 @@ class ComputeTask:
         self.spawn(self)
 
 
+class ComputePermit:
+    """The right of the calling thread to compute while the body of `with` runs.
+
+    Args:
+        permits: where it comes from.
+        granted: whether the thread was given it with a task; else entering waits for it.
+
+    Attributes:
+        held: whether the thread has it now; not while it is lent.
+        following: when it was not given back, the task that the thread is to do with it.
+    """
+
+    __slots__ = ("_granted", "_job", "_permits", "following", "held")
+
+    def __init__(self, permits: ComputePermits, *, granted: bool = False) -> None:
+        self._permits, self._granted = permits, granted
+        self._job = permits.watch.job()
+        self.held = False
+        self.following: ComputeTask | None = None
+
+    def __enter__(self) -> Self:
+        if not self._granted:
+            self._permits.acquire()
+        self.held = True
+        self._permits.of_thread.permit = self
+        self._job.__enter__()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._job.__exit__(None, None, None)
+        self._permits.of_thread.permit = None
+        if self.held:
+            self.held = False
+            self.following = self._permits.give_back(keep=self._granted)
+
+    @contextmanager
+    def lent(self) -> Iterator[None]:
+        """Let others have it while the body waits; an error of `acquire` leaves it with them."""
+        with self._permits.watch.paused():
+            self.held = False
+            self._permits.give_back()
+            try:
+                yield
+            finally:
+                self._permits.acquire(paid=True)
+                self.held = True
+
+
+class _OfThread(threading.local):
+    permit: ComputePermit | None = None
+
+
 class ComputePermits:
     """Gives permits to threads.
 
     Args:
-        permits: how many threads may compute at once.
+        total: how many threads may compute at once.
         clock: seconds, never going back.
 
     Attributes:
         shares: what each lane has coming, of steps and of batches.
         watch: knows how long each thread that has a permit has been computing.
-        observer: is told how long threads have waited.
-        on_spare: called, without any lock, when nobody wants a permit that is free.
+        observer: learns how long threads have waited.
+        on_free: called, without any lock, when nobody wants a permit that is free.
+        of_thread: the permit of the calling thread.
     """
 
-    def __init__(self, permits: int, clock: Callable[[], float] = time.monotonic) -> None:
-        self.permits = permits
+    def __init__(self, total: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self.total = total
         self.watch = ThreadWatchdog(clock)
         self.observer: Observer = Unobserved()
-        self.on_spare: list[WeakMethod[Callable[[], None]]] = []
-        self._clock = clock
-        self._free = permits
-        self._lock = threading.Lock()
+        self.on_free: list[WeakMethod[Callable[[], None]]] = []
         self.shares = LaneShares()
-        self._queue: Queue[_Waiter | ComputeTask] = Queue(self.shares)
-        self._own = threading.local()
+        self.of_thread = _OfThread()
+        self._clock = clock
+        self._free = total
+        self._lock = threading.Lock()
+        self._queue: Queue[_WaitingThread | ComputeTask] = Queue(self.shares)
 
-    def post(self, job: ComputeTask) -> None:
-        """Have a job done, for whom the caller works, as soon as there is a permit for it."""
-        with self._lock:
-            self._queue.put(Ticket(job, current.get()), self._clock())
-            if self._free:
-                self._pass_on()
+    def held(self) -> ComputePermit:
+        """A permit for the calling thread: entering it waits.
 
-    def work(self, job: ComputeTask) -> None:
-        """Do a job with the permit that it was given, then what is next in the queue.
-
-        So a thread goes from one job to the next and need not wake another.
+        Entering raises `AbandonedError` or `DeadlinePassedError` when nobody waits for the work any
+        more; then the body does not begin.
         """
-        following: ComputeTask | None = job
-        while following:
-            self._own.permit = True
-            with self.watch.job():
-                tell = following.run()
-            following = self._following() if self.mine else None
-            tell()  # when the permit is another's already
-
-    @contextmanager
-    def held(self) -> Iterator[None]:
-        """Hold a permit while the body computes.
-
-        Raises:
-            Problem: nobody waits for the work any more; the body has not begun.
-        """
-        self._take()
-        try:
-            with self.watch.job():
-                yield
-        finally:
-            if self.mine:
-                self._give()
+        return ComputePermit(self)
 
     @contextmanager
     def lent(self) -> Iterator[None]:
         """Let others have the permit of this thread, if it has one, while the body waits.
 
         Raises:
-            Problem: after the body, nobody waits for the work any more; the permit stays away.
+            AbandonedError, DeadlinePassedError: after the body, nobody waits for the work any
+                more; the permit stays with the others.
         """
-        if not self.mine:
-            yield
-            return
-        with self.watch.paused():
-            self._give()
-            try:
+        permit = self.of_thread.permit
+        if permit and permit.held:
+            with permit.lent():
                 yield
-            finally:
-                self._take(paid=True)
+        else:
+            yield
 
     def give_way(self) -> None:
         """Let somebody of a more urgent lane go first, unless this one is behind its share.
 
         Raises:
-            Problem: nobody waits for the work of this thread any more.
+            AbandonedError, DeadlinePassedError: nobody waits for the work of this thread any more.
         """
         first = self._queue.most_urgent()  # a glance without the lock; a late one does no harm
-        mine = current.get().lane
-        if first and first.before(mine) and not self.shares.owed(mine):
+        lane = current.get().lane
+        if first and first.before(lane) and not self.shares.owed(lane):
             with self.lent():
                 pass
+
+    def post(self, task: ComputeTask) -> None:
+        """Have a task done for the running request, as soon as there is a permit for it."""
+        with self._lock:
+            self._queue.put(Ticket(task, current.get()), self._clock())
+            if self._free and (following := self._next()):
+                following.start()
+
+    def work(self, task: ComputeTask) -> None:
+        """Do a task with the permit that it was given, then what is next in the queue.
+
+        So a thread goes from one task to the next and need not wake another.
+        """
+        following: ComputeTask | None = task
+        while following:
+            with ComputePermit(self, granted=True) as permit:
+                publish = following.run()
+            following = permit.following
+            publish()  # when the permit is another's already
 
     # Glances without the lock, which may be late.
 
     @property
-    def spare(self) -> bool:
+    def free(self) -> bool:
         """Whether a permit is free."""
         return self._free > 0
 
     @property
     def taken(self) -> int:
         """How many permits are not free."""
-        return self.permits - self._free
+        return self.total - self._free
 
     @property
     def wanted(self) -> bool:
@@ -181,72 +214,64 @@ class ComputePermits:
         return len(self._queue) > 0
 
     @property
-    def mine(self) -> bool:
+    def held_here(self) -> bool:
         """Whether the calling thread has a permit."""
-        return getattr(self._own, "permit", False)
+        permit = self.of_thread.permit
+        return permit is not None and permit.held
 
     def close(self) -> None:
         """Turn away all who wait."""
         with self._lock:
             for ticket in self._queue.clear():
-                ticket.item.drop()
+                ticket.item.drop(AbandonedError())
 
-    def _take(self, *, paid: bool = False) -> None:
+    # For a permit alone, which is one half of each of these.
+
+    def acquire(self, *, paid: bool = False) -> None:
         """Wait for a permit; what was lent comes back without being paid for again."""
-        mine, waiter = current.get(), _Waiter()
+        waiter = _WaitingThread()
+        ticket: Ticket[_WaitingThread | ComputeTask] = Ticket(waiter, current.get(), paid=paid)
         with self._lock:
             now = self._clock()
-            if mine.abandoned or now >= mine.deadline:
-                raise abandoned()
+            if ticket.expired(now):
+                raise ticket.error()
             if self._free and not len(self._queue):
                 self._free -= 1
-                self._own.permit = True
                 if not paid:
-                    self.shares.give(mine.lane)
+                    self.shares.give(ticket.context.lane)
                 return
-            self._queue.put(Ticket(waiter, mine, paid=paid), now)
-        waiter.event.wait()
-        if not waiter.granted:
-            raise abandoned()
-        self._own.permit = True
+            self._queue.put(ticket, now)
+        waiter.woken.wait()
+        if waiter.error:
+            raise waiter.error
 
-    def _give(self) -> None:
-        """Give the permit of this thread to whoever is next."""
-        self._own.permit = False
-        with self._lock:
-            self._free += 1
-            self._pass_on()
-        self._tell_spare()
+    def give_back(self, *, keep: bool = False) -> ComputeTask | None:
+        """Give a permit to whoever is next.
 
-    def _following(self) -> ComputeTask | None:
-        """The job that this thread does next with its permit; None if others are to have that."""
-        self._own.permit = False
+        Args:
+            keep: whether the thread keeps it when a task is next, to do that itself.
+
+        Returns:
+            The task that the thread is to do; None if the permit is not its own any more.
+        """
         with self._lock:
             self._free += 1
             following = self._next()
-            if isinstance(following, ComputeTask):
+            if keep and isinstance(following, ComputeTask):
                 return following
             if following:
                 following.start()
-        self._tell_spare()
-        return None
-
-    def _tell_spare(self) -> None:
         if self._free:
-            for listener in self.on_spare:
+            for listener in self.on_free:
                 if call := listener():
                     call()
+        return None
 
-    def _pass_on(self) -> None:
-        """Give a free permit to whoever is next; needs the lock."""
-        if following := self._next():
-            following.start()
-
-    def _next(self) -> _Waiter | ComputeTask | None:
+    def _next(self) -> _WaitingThread | ComputeTask | None:
         """Who has a permit next, which is then not free any more; needs the lock."""
         now = self._clock()
         for ticket in self._queue.purge(now):
-            ticket.item.drop()
+            ticket.item.drop(ticket.error())
         parts = self._queue.take(1)
         if not parts:
             return None

@@ -11,11 +11,15 @@ from collections import Counter
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
-from function.request_context import Lane, RequestContext
+from function.problems import AbandonedError, DeadlinePassedError
+from function.request_context import Lane
 from function.runtime.scheduling.lane_shares import LaneShares
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
+
+    from function.problems import Problem
+    from function.request_context import RequestContext
 
 T = TypeVar("T")
 
@@ -54,6 +58,10 @@ class Ticket(Generic[T]):
     def expired(self, now: float) -> bool:
         """Whether nobody waits for it any more, or it is too late."""
         return self.context.abandoned or now >= self.context.deadline
+
+    def error(self) -> Problem:
+        """What ends it when it has expired."""
+        return AbandonedError() if self.context.abandoned else DeadlinePassedError()
 
 
 class TicketRows(NamedTuple, Generic[T]):

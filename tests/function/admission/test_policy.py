@@ -134,8 +134,9 @@ def test_the_tiers_are_those_of_the_scheme():
 
 
 def test_who_has_no_tier_has_the_usual_one():
-    assert Caller("ann").within(POLICY) == (POLICY.tiers["free"], Lane.BULK)
-    assert Caller("ann", "paid", "interactive").within(POLICY)[1] is Lane.INTERACTIVE
+    caller = Caller("ann").within(POLICY)
+    assert (caller.tier, caller.highest) == (POLICY.tiers["free"], Lane.BULK)
+    assert Caller("ann", "paid", "interactive").within(POLICY).highest is Lane.INTERACTIVE
 
 
 @pytest.mark.parametrize("caller", [Caller("ann", "gold"), Caller("ann", "paid", "express")])

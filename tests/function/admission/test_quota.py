@@ -100,7 +100,7 @@ async def test_a_store_that_fails_is_soon_left_alone(store, fail_open, caplog):
     if not fail_open:  # there, all ten are used
         assert await quota.take("ann", FREE, 1)
     await quota.settle()
-    await quota.look("ann")
+    await quota.standing("ann", FREE)
     assert not quota.down
     await quota.close()
     assert caplog.messages == ["the quota store is down"]

@@ -239,7 +239,7 @@ async def test_a_burst_takes_what_there_is_to_the_token(redis_server):
     found = await asyncio.gather(*(caller() for _ in range(400)))
     assert sum(taken for taken, _ in found) == 50
     assert all(certain for _, certain in found)
-    assert (await quota.look("ann")).account.used == 50
+    assert (await quota.standing("ann", paid)).account.used == 50
     await quota.close()
 
 

@@ -167,15 +167,15 @@ def test_what_cannot_meet_its_deadline_is_refused_before_it_waits(single):
 def test_a_wait_that_becomes_vain_is_told_at_once(single):
     """The deadline is an hour away; what is told of turns by then makes it too late."""
     server, go = single
-    queue = server.server.bodies.door.parts.queue
+    load = server.server.admission.load
     with ThreadPoolExecutor(8) as clients:
         held = [clients.submit(faces, server) for _ in range(2)]
         eventually(lambda: server.service.in_work == 2)
         vain = clients.submit(faces, server)
         eventually(lambda: server.service.waiting == 1)
         for _ in range(8):
-            queue.learn(3600.0)
-        server.loop.call_soon_threadsafe(queue.renew)
+            load.learn(3600.0)
+        server.loop.call_soon_threadsafe(load.renew)
         answer = vain.result()
         assert "deadline" in answer.problem("overloaded", 503)["detail"]
         assert int(answer.headers["Retry-After"]) >= 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from function.request_context import Lane
+from function.request_context import Lane, RequestContext
 from function.telemetry.ending import Ending, ending
 from tests.function.live import COLLINS, SOURCE, TARGET, Live
 from tests.function.raw import connection, head, read_answer
@@ -95,7 +95,7 @@ def test_a_refusal_is_not_among_the_times_of_what_is_served():
     """However many are refused in no time, what is told of those that are served stays."""
     with Live(threads=1, queue_limit=1) as server:
         for _ in range(3):  # two have places, one waits
-            server.server.bodies.door.parts.queue.enter(Lane.BULK)
+            server.server.admission.load.enter(RequestContext(Lane.BULK))
         for _ in range(20):
             answer = server.form("/v1/swap", SOURCE, TARGET, Ember_Lane="bulk")
             answer.problem("overloaded", 503)

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from function import request_context
-from function.problems import Problem
+from function.problems import AbandonedError, DeadlinePassedError, Problem
 from function.request_context import Lane, RequestContext
 from function.runtime.backends.onnx import OnnxEngine
 from function.runtime.engine import Ports
@@ -24,7 +24,7 @@ from function.runtime.sanity import WrongResultError
 from function.runtime.scheduling.batcher import Batcher
 from function.runtime.scheduling.buckets import Buckets
 from function.runtime.scheduling.observer import Unobserved
-from function.runtime.scheduling.permits import Abandoned, ComputePermits
+from function.runtime.scheduling.permits import ComputePermits
 from tests.graphs import dense, joined, rows
 from warmup.plans.nvml import GpuMemory
 
@@ -88,15 +88,15 @@ def engine(model):
 
 
 @pytest.fixture
-def gate():
-    gate = ComputePermits(2)
-    gate.observer = Counted()
-    return gate
+def permits():
+    permits = ComputePermits(2)
+    permits.observer = Counted()
+    return permits
 
 
 @pytest.fixture
-def batcher(engine, gate):
-    return make(engine, gate)
+def batcher(engine, permits):
+    return make(engine, permits)
 
 
 @pytest.fixture
@@ -105,15 +105,15 @@ def pool():
         yield pool
 
 
-def make(engine, gate, sizes=(1, 4, 8), *, pads=False, runs=1, **options):
-    return Batcher("model", engine, gate, runs=runs, buckets=Buckets(sizes, pads), **options)
+def make(engine, permits, sizes=(1, 4, 8), *, pads=False, runs=1, **options):
+    return Batcher("model", engine, permits, runs=runs, buckets=Buckets(sizes, pads), **options)
 
 
 def call(batcher, batch, lane=Lane.STANDARD, deadline=math.inf, its=None):
     """Run for somebody, as a job with a permit would."""
     token = request_context.current.set(its or RequestContext(lane, deadline))
     try:
-        with batcher._gate.held():
+        with batcher._permits.held():
             return batcher.run(batch)
     finally:
         request_context.current.reset(token)
@@ -138,12 +138,12 @@ def held_up(pool, batcher, engine, *waiting):
     return futures
 
 
-def step(gate, pool):
+def step(permits, pool):
     """Gives an event; until it is set, or the generator ended, a step of another holds a permit."""
     began, end = threading.Event(), threading.Event()
 
     def hold():
-        with gate.held():
+        with permits.held():
             began.set()
             assert end.wait(PATIENCE_S)
 
@@ -168,8 +168,8 @@ def test_a_lone_caller_runs_its_rows_as_they_are(batcher, engine, model):
 
 @pytest.mark.parametrize("runs", [1, 2, None])
 @pytest.mark.parametrize("pads", [False, True])
-def test_64_threads_get_what_each_would_get_alone(engine, gate, model, pool, runs, pads):
-    batcher = make(engine, gate, pads=pads, runs=runs, window=0.002)
+def test_64_threads_get_what_each_would_get_alone(engine, permits, model, pool, runs, pads):
+    batcher = make(engine, permits, pads=pads, runs=runs, window=0.002)
     rng = random.Random(5)
 
     def client(number):
@@ -183,26 +183,26 @@ def test_64_threads_get_what_each_would_get_alone(engine, gate, model, pool, run
     if pads:
         assert set(engine.sizes) <= {1, 4, 8} if runs else True
     assert (len(batcher._queue), batcher._busy, batcher._called) == (0, 0, None)
-    assert gate._free == gate.permits
-    items = sum(size * times for size, times in gate.observer.items.items())
+    assert permits.taken == 0
+    items = sum(size * times for size, times in permits.observer.items.items())
     assert items == sum(1 + (n + step) % 11 for n in range(64) for step in range(20))
 
 
-def test_what_waits_while_a_batch_runs_is_the_next_batch(pool, batcher, engine, gate):
+def test_what_waits_while_a_batch_runs_is_the_next_batch(pool, batcher, engine, permits):
     futures = held_up(pool, batcher, engine, *[{}] * 7)
     engine.go.set()
     for number, future in enumerate(futures):
         expected = engine.engine.run(numbered(number))[0]
         np.testing.assert_array_equal(future.result(PATIENCE_S)[0], expected)
     assert engine.sizes == [1, 7]
-    where, _, seconds = zip(*gate.observer.waits, strict=True)
+    where, _, seconds = zip(*permits.observer.waits, strict=True)
     assert where.count("batch") == 7 + 1
     assert min(seconds) >= 0
 
 
-def test_where_only_warmed_sizes_may_run_a_batch_is_filled_up(pool, model, gate):
+def test_where_only_warmed_sizes_may_run_a_batch_is_filled_up(pool, model, permits):
     engine = Sabotaged(model)
-    batcher = make(engine, gate, pads=True)
+    batcher = make(engine, permits, pads=True)
     for size in (1, 8) * 100:
         batcher.cost.observe(size, 1.0)  # a batch costs the same, whatever its size
     futures = held_up(pool, batcher, engine, *[{}] * 3)
@@ -214,22 +214,22 @@ def test_where_only_warmed_sizes_may_run_a_batch_is_filled_up(pool, model, gate)
 
 
 def test_while_a_device_runs_a_batch_its_thread_lets_others_come_to_the_next_one(pool, model):
-    engine, gate = Sabotaged(model), ComputePermits(1)
+    engine, permits = Sabotaged(model), ComputePermits(1)
     engine.provider = "CUDAExecutionProvider"
-    batcher = make(engine, gate)
+    batcher = make(engine, permits)
     engine.go.clear()
     busy = pool.submit(call, batcher, numbered(1))
     assert engine.begun.acquire(timeout=PATIENCE_S)
-    with gate.held():
+    with permits.held():
         assert not busy.done()
-    assert gate.watch.longest_s > 0  # but whether it hangs is watched
+    assert permits.watch.longest_s > 0  # but whether it hangs is watched
     engine.go.set()
     busy.result(PATIENCE_S)
-    assert gate.watch.longest_s == 0
+    assert permits.watch.longest_s == 0
 
 
-def test_the_urgent_go_first_and_in_a_lane_the_earliest_deadline(pool, engine, gate):
-    batcher = make(engine, gate, sizes=(1,))
+def test_the_urgent_go_first_and_in_a_lane_the_earliest_deadline(pool, engine, permits):
+    batcher = make(engine, permits, sizes=(1,))
     soon, later = time.monotonic() + 30, time.monotonic() + 50
     futures = held_up(
         pool,
@@ -268,13 +268,13 @@ def test_a_member_that_is_too_large_is_run_in_parts(pool, batcher, engine, model
     assert engine.sizes == [8, 8, 5]
 
 
-def test_each_input_is_batched_for_itself_in_the_order_that_was_asked_for(pool, gate, tmp_path):
+def test_each_input_is_batched_for_itself_in_the_order_that_was_asked_for(pool, permits, tmp_path):
     path = joined(tmp_path / "model.onnx", WIDTH)
-    batcher = make(OnnxEngine(path, ports=Ports(("right", "left"))), gate, sizes=(4,), pads=True)
+    batcher = make(OnnxEngine(path, ports=Ports(("right", "left"))), permits, sizes=(4,), pads=True)
 
     def work(number):
         left, right = rows(3, WIDTH, number), rows(3, WIDTH, 99 - number)
-        with gate.held():
+        with permits.held():
             return left, right, batcher.run(right, left)
 
     for left, right, (product, difference) in pool.map(work, range(1, 40)):
@@ -289,16 +289,16 @@ def test_a_graph_with_other_inputs_than_its_familys_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize("runs", [1, None])
-def test_an_engine_that_takes_one_item_gets_one_at_a_time(gate, tmp_path, runs):
+def test_an_engine_that_takes_one_item_gets_one_at_a_time(permits, tmp_path, runs):
     one = OnnxEngine(dense(tmp_path / "one.onnx", WIDTH, 8, batch=1))
     assert one.items == 1
     batch = numbered(1, 3)
-    batcher = make(one, gate, sizes=(1,), runs=runs)
+    batcher = make(one, permits, sizes=(1,), runs=runs)
     expected = np.concatenate([one.run(row[None])[0] for row in batch])
     np.testing.assert_array_equal(call(batcher, batch)[0], expected)
 
 
-def test_rows_of_different_shapes_are_not_mixed(pool, gate, model):
+def test_rows_of_different_shapes_are_not_mixed(pool, permits, model):
     class AnyWidth(Sabotaged):
         def run(self, batch):
             self.sizes.append(batch.shape)
@@ -307,7 +307,7 @@ def test_rows_of_different_shapes_are_not_mixed(pool, gate, model):
             return [batch.sum(axis=1)]
 
     engine = AnyWidth(model)
-    batcher = make(engine, gate)
+    batcher = make(engine, permits)
     wide = np.ones((1, 2 * WIDTH), np.float32)
     held_up(pool, batcher, engine, {}, {"batch": wide}, {}, {"batch": wide})
     engine.go.set()
@@ -316,7 +316,7 @@ def test_rows_of_different_shapes_are_not_mixed(pool, gate, model):
 
 
 class TestFailures:
-    def test_a_member_that_breaks_a_batch_alone_has_the_error(self, pool, batcher, engine, gate):
+    def test_a_member_that_breaks_a_batch_alone_has_the_error(self, pool, batcher, engine, permits):
         bad = numbered(4)
         bad[0, 1] = BREAK
         futures = held_up(pool, batcher, engine, {}, {}, {}, {"batch": bad}, {}, {}, {})
@@ -328,7 +328,7 @@ class TestFailures:
             else:
                 expected = engine.engine.run(numbered(number))[0]
                 np.testing.assert_array_equal(future.result(PATIENCE_S)[0], expected)
-        assert gate.observer.counts["bisected"] == 3
+        assert permits.observer.counts["bisected"] == 3
         np.testing.assert_array_equal(
             call(batcher, numbered(9))[0], engine.engine.run(numbered(9))[0]
         )
@@ -346,8 +346,8 @@ class TestFailures:
         assert engine.sizes == [1, 3]  # nothing has to run again
 
     @pytest.mark.parametrize("runs", [1, None])
-    def test_a_large_member_ends_with_its_first_error(self, engine, gate, runs):
-        batcher = make(engine, gate, runs=runs)
+    def test_a_large_member_ends_with_its_first_error(self, engine, permits, runs):
+        batcher = make(engine, permits, runs=runs)
         bad = numbered(1, 24)
         bad[9, 1] = BREAK
         with pytest.raises(ValueError, match="cannot digest"):
@@ -355,13 +355,13 @@ class TestFailures:
         assert engine.sizes == [8, 8]
         assert len(batcher._queue) == 0
 
-    def test_an_engine_that_gives_too_few_outputs_is_wrong(self, gate, model):
+    def test_an_engine_that_gives_too_few_outputs_is_wrong(self, permits, model):
         class Short(Sabotaged):
             def run(self, batch):
                 return [batch[:-1]]
 
         with pytest.raises(RuntimeError, match="not one output for each of 2 items"):
-            call(make(Short(model), gate), numbered(1, 2))
+            call(make(Short(model), permits), numbered(1, 2))
 
 
 class TestMemory:
@@ -380,8 +380,8 @@ class TestMemory:
         assert engine.sizes == [1, 8, 4, 4, 4, 4]
 
     @pytest.mark.parametrize("runs", [1, None])
-    def test_what_does_not_fit_at_all_is_a_503(self, engine, gate, runs):
-        batcher = make(engine, gate, runs=runs)
+    def test_what_does_not_fit_at_all_is_a_503(self, engine, permits, runs):
+        batcher = make(engine, permits, runs=runs)
         engine.memory = 0
         with pytest.raises(Problem, match="too little memory") as caught:
             call(batcher, numbered(1))
@@ -390,18 +390,18 @@ class TestMemory:
         engine.memory = 9
         call(batcher, numbered(1))
 
-    def test_the_cap_stays_a_size_that_was_warmed(self, model, gate):
+    def test_the_cap_stays_a_size_that_was_warmed(self, model, permits):
         engine = Sabotaged(model)
-        batcher = make(engine, gate, sizes=(1, 3, 8), pads=True)
+        batcher = make(engine, permits, sizes=(1, 3, 8), pads=True)
         engine.memory = 3
         call(batcher, numbered(1, 8))
         assert batcher.cap == 3
         assert engine.sizes == [8, 3, 3, 3]
 
-    def test_a_larger_size_is_tried_again_when_memory_has_become_more(self, model, gate):
+    def test_a_larger_size_is_tried_again_when_memory_has_become_more(self, model, permits):
         state = {"now": 100.0, "free": 1}
         engine = Sabotaged(model)
-        batcher = make(engine, gate, clock=lambda: state["now"])
+        batcher = make(engine, permits, clock=lambda: state["now"])
         batcher._memory = lambda: GpuMemory(state["free"], 100)
         engine.memory = 1
         with pytest.raises(Problem):
@@ -416,8 +416,8 @@ class TestMemory:
 
 class TestAbandoned:
     @pytest.mark.parametrize("runs", [1, None])
-    def test_what_nobody_waits_for_is_never_run(self, engine, gate, runs):
-        batcher = make(engine, gate, runs=runs)
+    def test_what_nobody_waits_for_is_never_run(self, engine, permits, runs):
+        batcher = make(engine, permits, runs=runs)
         its = RequestContext(Lane.STANDARD, abandoned=True)
         token = request_context.current.set(its)
         try:
@@ -426,9 +426,9 @@ class TestAbandoned:
         finally:
             request_context.current.reset(token)
         assert engine.sizes == []
-        assert gate.observer.counts == {"dropped": 1}
+        assert permits.observer.counts == {"dropped": 1}
 
-    def test_who_goes_while_waiting_leaves_the_batch(self, pool, batcher, engine, gate):
+    def test_who_goes_while_waiting_leaves_the_batch(self, pool, batcher, engine, permits):
         its = [RequestContext(Lane.STANDARD) for _ in range(6)]
         futures = held_up(pool, batcher, engine, *({"its": each} for each in its))
         its[1].abandoned = its[4].abandoned = True
@@ -440,10 +440,10 @@ class TestAbandoned:
             else:
                 future.result(PATIENCE_S)
         assert engine.first == [[0], [1, 3, 4, 6]]
-        assert gate.observer.counts["dropped"] == 2
-        assert gate._free == gate.permits
+        assert permits.observer.counts["dropped"] == 2
+        assert permits.taken == 0
 
-    def test_a_deadline_that_passes_is_one_members_own(self, pool, batcher, engine, gate):
+    def test_a_deadline_that_passes_is_one_members_own(self, pool, batcher, engine, permits):
         futures = held_up(
             pool, batcher, engine, {"deadline": time.monotonic() + 0.15}, {"deadline": math.inf}
         )
@@ -461,17 +461,17 @@ class TestWindow:
     WINDOW = 0.3
 
     @pytest.fixture
-    def gate(self):
+    def permits(self):
         return ComputePermits(3)
 
     @pytest.fixture
-    def batcher(self, engine, gate):
-        return make(engine, gate, runs=2, window=self.WINDOW)
+    def batcher(self, engine, permits):
+        return make(engine, permits, runs=2, window=self.WINDOW)
 
     @pytest.fixture(autouse=True)
-    def other(self, gate, pool):
+    def other(self, permits, pool):
         """Ends a step that holds one of the permits, and might come to the batch after it."""
-        yield from step(gate, pool)
+        yield from step(permits, pool)
 
     def began(self, pool, batcher, engine, *calls):
         """Seconds until the second batch began; its rows."""
@@ -511,7 +511,7 @@ class TestWindow:
 
     def test_where_nobody_else_could_come_it_does_not(self, pool, batcher, engine, other):
         other.set()
-        wait_until(lambda: batcher._gate.taken == 0)
+        wait_until(lambda: batcher._permits.taken == 0)
         batcher._window = 1000.0
         took, first = self.began(pool, batcher, engine, Lane.STANDARD)
         assert (took < 100, first) == (True, [1])
@@ -544,20 +544,20 @@ class TestWhileAllPermitsAreTaken:
     """The CPUs are busy with other steps, so that a batch that waits for more holds nobody up."""
 
     @pytest.fixture
-    def gate(self):
+    def permits(self):
         return ComputePermits(1)
 
     @pytest.fixture
-    def batcher(self, engine, gate):
-        batcher = make(engine, gate, sizes=(1, 4), runs=2, window=0.001)
+    def batcher(self, engine, permits):
+        batcher = make(engine, permits, sizes=(1, 4), runs=2, window=0.001)
         batcher.cost.observe(1, 20.0)
         batcher.cost.observe(4, 20.0)  # so a full batch saves a minute
         return batcher
 
     @pytest.fixture
-    def taken(self, gate, pool):
+    def taken(self, permits, pool):
         """Ends the step that holds the only permit."""
-        yield from step(gate, pool)
+        yield from step(permits, pool)
 
     def come(self, pool, batcher, count, lane=Lane.STANDARD):
         def member(number):
@@ -582,8 +582,8 @@ class TestWhileAllPermitsAreTaken:
         wait(self.come(pool, batcher, 1, Lane.INTERACTIVE), PATIENCE_S)
         assert engine.sizes == [1]
 
-    def test_it_waits_no_longer_than_what_a_full_one_saves(self, pool, engine, gate, taken):
-        batcher = make(engine, gate, sizes=(1, 4), runs=2, window=0.001)
+    def test_it_waits_no_longer_than_what_a_full_one_saves(self, pool, engine, permits, taken):
+        batcher = make(engine, permits, sizes=(1, 4), runs=2, window=0.001)
         batcher.cost.observe(1, 0.02)
         batcher.cost.observe(4, 0.02)
         wait(self.come(pool, batcher, 1), PATIENCE_S)
@@ -599,39 +599,39 @@ class TestOnACpu:
     """A batch is a step like any other: no more threads compute than there are permits."""
 
     @pytest.fixture
-    def gate(self):
+    def permits(self):
         return ComputePermits(1)
 
     @pytest.fixture
-    def batcher(self, engine, gate):
-        return make(engine, gate, sizes=(1, 4), runs=1, window=0.001)
+    def batcher(self, engine, permits):
+        return make(engine, permits, sizes=(1, 4), runs=1, window=0.001)
 
-    def queued(self, pool, gate, work, *arguments, **named):
-        before = len(gate._queue)
+    def queued(self, pool, permits, work, *arguments, **named):
+        before = len(permits._queue)
         future = pool.submit(work, *arguments, **named)
-        wait_until(lambda: len(gate._queue) > before)
+        wait_until(lambda: len(permits._queue) > before)
         return future
 
-    def test_a_batch_needs_a_permit(self, pool, batcher, engine, gate):
+    def test_a_batch_needs_a_permit(self, pool, batcher, engine, permits):
         engine.go.clear()
         running = pool.submit(call, batcher, numbered(1))
         assert engine.begun.acquire(timeout=PATIENCE_S)
-        other = self.queued(pool, gate, call, batcher, numbered(2))
-        assert (gate.taken, engine.sizes) == (1, [1])
+        other = self.queued(pool, permits, call, batcher, numbered(2))
+        assert (permits.taken, engine.sizes) == (1, [1])
         engine.go.set()
         wait([running, other], PATIENCE_S)
-        assert (engine.sizes, gate.taken) == ([1, 1], 0)
+        assert (engine.sizes, permits.taken) == ([1, 1], 0)
 
-    def test_the_last_who_can_come_runs_the_batch_for_all(self, pool, batcher, engine, gate):
+    def test_the_last_who_can_come_runs_the_batch_for_all(self, pool, batcher, engine, permits):
         for size in (1, 4):
             batcher.cost.observe(size, 20.0)  # so a full batch saves a minute
-        with gate.held():
-            members = [self.queued(pool, gate, call, batcher, numbered(n)) for n in range(3)]
+        with permits.held():
+            members = [self.queued(pool, permits, call, batcher, numbered(n)) for n in range(3)]
         wait(members, PATIENCE_S)
         assert engine.sizes == [3]
 
     def test_who_is_called_and_then_goes_leaves_the_batch_to_the_next(
-        self, pool, batcher, engine, gate
+        self, pool, batcher, engine, permits
     ):
         for size in (1, 4):
             batcher.cost.observe(size, 0.02)
@@ -639,14 +639,14 @@ class TestOnACpu:
 
         def step():
             request_context.current.set(RequestContext(Lane.BULK))
-            with gate.held():
+            with permits.held():
                 assert end.wait(PATIENCE_S)
 
-        with gate.held():
-            goes = self.queued(pool, gate, call, batcher, numbered(1), its=its)
-            stays = self.queued(pool, gate, call, batcher, numbered(2))
-            other = self.queued(pool, gate, contextvars.Context().run, step)
-        wait_until(lambda: batcher._called and gate.wanted)
+        with permits.held():
+            goes = self.queued(pool, permits, call, batcher, numbered(1), its=its)
+            stays = self.queued(pool, permits, call, batcher, numbered(2))
+            other = self.queued(pool, permits, contextvars.Context().run, step)
+        wait_until(lambda: batcher._called and permits.wanted)
         its.abandoned = True
         end.set()
         wait([other, stays], PATIENCE_S)
@@ -654,17 +654,17 @@ class TestOnACpu:
             goes.result(PATIENCE_S)
         assert engine.first == [[2]]
         assert (len(batcher._queue), batcher._busy, batcher._called) == (0, 0, None)
-        assert gate._free == gate.permits
+        assert permits.taken == 0
 
 
-def test_a_batch_that_hangs_is_seen(pool, batcher, engine, gate):
+def test_a_batch_that_hangs_is_seen(pool, batcher, engine, permits):
     futures = held_up(pool, batcher, engine, {}, {})
     time.sleep(0.05)
-    assert gate.watch.longest_s >= 0.05
+    assert permits.watch.longest_s >= 0.05
     engine.go.set()
     for future in futures:
         future.result(PATIENCE_S)
-    assert gate.watch.longest_s == 0
+    assert permits.watch.longest_s == 0
 
 
 def test_the_cost_is_learned_from_the_batches(pool, batcher, engine):
@@ -691,9 +691,9 @@ def test_the_cost_is_learned_from_the_batches(pool, batcher, engine):
 @settings(max_examples=40, deadline=None)
 def test_whatever_happens_to_others_each_has_its_own_outcome(model, calls, runs, window, memory):
     """And no permit, run or row is left behind."""
-    engine, gate = Sabotaged(model), ComputePermits(2)
+    engine, permits = Sabotaged(model), ComputePermits(2)
     engine.memory = memory
-    batcher = make(engine, gate, runs=runs, window=window)
+    batcher = make(engine, permits, runs=runs, window=window)
 
     def one(number, lane, count, fate):
         batch = numbered(number, count)
@@ -713,12 +713,12 @@ def test_whatever_happens_to_others_each_has_its_own_outcome(model, calls, runs,
         "good": None,
         "bad": ValueError,
         "poison": WrongResultError,
-        "gone": Abandoned,
-        "late": Abandoned,
+        "gone": AbandonedError,
+        "late": DeadlinePassedError,
     }
     with ThreadPoolExecutor(len(calls)) as pool:
         found = list(pool.map(one, range(len(calls)), *zip(*calls, strict=True)))
     assert found == [outcomes[fate] for *_, fate in calls]
     assert (len(batcher._queue), batcher._busy, batcher._called) == (0, 0, None)
-    assert gate._free == gate.permits
-    assert gate.watch.longest_s == 0
+    assert permits.taken == 0
+    assert permits.watch.longest_s == 0

@@ -20,7 +20,7 @@ PATIENCE_S = 20
 
 
 @pytest.fixture
-def gate():
+def permits():
     return ComputePermits(1)
 
 
@@ -46,16 +46,16 @@ def wait_until(true):
         time.sleep(0.001)
 
 
-def queued(pool, gate, order, name, its):
+def queued(pool, permits, order, name, its):
     """A job that waits for a permit and then writes down its name."""
 
     def job():
-        with gate.held():
+        with permits.held():
             order.append(name)
 
-    before = len(gate._queue)
+    before = len(permits._queue)
     future = pool.submit(working, its, job)
-    wait_until(lambda: len(gate._queue) > before)
+    wait_until(lambda: len(permits._queue) > before)
     return future
 
 
@@ -65,12 +65,12 @@ def finish(futures):
 
 
 def test_no_more_threads_compute_than_there_are_permits(pool):
-    gate, now, most, lock = ComputePermits(3), 0, 0, threading.Lock()
+    permits, now, most, lock = ComputePermits(3), 0, 0, threading.Lock()
 
     def job(_):
         nonlocal now, most
         for _ in range(20):
-            with gate.held():
+            with permits.held():
                 with lock:
                     now += 1
                     most = max(most, now)
@@ -79,45 +79,45 @@ def test_no_more_threads_compute_than_there_are_permits(pool):
                     now -= 1
 
     list(pool.map(job, range(12)))
-    assert (most, now, gate._free) == (3, 0, 3)
+    assert (most, now, permits.taken) == (3, 0, 0)
 
 
-def test_the_most_urgent_goes_first_and_then_the_earliest_deadline(pool, gate):
+def test_the_most_urgent_goes_first_and_then_the_earliest_deadline(pool, permits):
     order, later = [], time.monotonic() + 50
-    with gate.held():
+    with permits.held():
         futures = [
-            queued(pool, gate, order, "bulk", RequestContext(Lane.BULK)),
-            queued(pool, gate, order, "standard", RequestContext(Lane.STANDARD)),
-            queued(pool, gate, order, "standard, in a hurry", RequestContext(Lane.STANDARD, later)),
-            queued(pool, gate, order, "interactive", RequestContext(Lane.INTERACTIVE)),
+            queued(pool, permits, order, "bulk", RequestContext(Lane.BULK)),
+            queued(pool, permits, order, "standard", RequestContext(Lane.STANDARD)),
+            queued(pool, permits, order, "in a hurry", RequestContext(Lane.STANDARD, later)),
+            queued(pool, permits, order, "interactive", RequestContext(Lane.INTERACTIVE)),
         ]
     finish(futures)
-    assert order == ["interactive", "standard, in a hurry", "standard", "bulk"]
+    assert order == ["interactive", "in a hurry", "standard", "bulk"]
 
 
-def test_a_permit_that_is_lent_is_used_by_others_and_comes_back(pool, gate):
+def test_a_permit_that_is_lent_is_used_by_others_and_comes_back(pool, permits):
     order = []
-    with gate.held():
-        future = queued(pool, gate, order, "other", RequestContext())
-        with gate.lent():
+    with permits.held():
+        future = queued(pool, permits, order, "other", RequestContext())
+        with permits.lent():
             future.result(PATIENCE_S)
-        assert (order, gate._free) == (["other"], 0)
-    assert gate._free == 1
+        assert (order, permits.taken) == (["other"], 1)
+    assert permits.taken == 0
 
 
-def test_who_has_no_permit_can_lend_none(gate):
-    with gate.lent():
-        assert gate._free == 1
-    assert gate._free == 1
+def test_who_has_no_permit_can_lend_none(permits):
+    with permits.lent():
+        assert permits.taken == 0
+    assert permits.taken == 0
 
 
-def test_a_less_urgent_thread_gives_way_between_two_steps(pool, gate):
+def test_a_less_urgent_thread_gives_way_between_two_steps(pool, permits):
     order = []
 
     def bulk():
-        with gate.held():
-            future = queued(pool, gate, order, "interactive", RequestContext(Lane.INTERACTIVE))
-            gate.give_way()
+        with permits.held():
+            future = queued(pool, permits, order, "interactive", RequestContext(Lane.INTERACTIVE))
+            permits.give_way()
             order.append("bulk")
             future.result(PATIENCE_S)
 
@@ -126,13 +126,13 @@ def test_a_less_urgent_thread_gives_way_between_two_steps(pool, gate):
 
 
 @pytest.mark.parametrize("other", [Lane.STANDARD, Lane.BULK])
-def test_nobody_gives_way_to_who_is_not_more_urgent(pool, gate, other):
+def test_nobody_gives_way_to_who_is_not_more_urgent(pool, permits, other):
     order = []
 
     def standard():
-        with gate.held():
-            future = queued(pool, gate, order, "other", RequestContext(other))
-            gate.give_way()
+        with permits.held():
+            future = queued(pool, permits, order, "other", RequestContext(other))
+            permits.give_way()
             order.append("standard")
         future.result(PATIENCE_S)
 
@@ -143,65 +143,65 @@ def test_nobody_gives_way_to_who_is_not_more_urgent(pool, gate, other):
 @pytest.mark.parametrize(
     "its", [RequestContext(abandoned=True), RequestContext(deadline=0.0)], ids=["gone", "late"]
 )
-def test_work_that_is_abandoned_or_late_does_not_begin(gate, its):
+def test_work_that_is_abandoned_or_late_does_not_begin(permits, its):
     with pytest.raises(Problem):
-        working(its, gate.held().__enter__)
-    assert gate._free == 1
+        working(its, permits.held().__enter__)
+    assert permits.taken == 0
 
 
-def test_who_goes_while_waiting_never_begins(pool, gate):
+def test_who_goes_while_waiting_never_begins(pool, permits):
     order, its = [], RequestContext()
-    with gate.held():
-        future = queued(pool, gate, order, "gone", its)
-        other = queued(pool, gate, order, "other", RequestContext())
+    with permits.held():
+        future = queued(pool, permits, order, "gone", its)
+        other = queued(pool, permits, order, "other", RequestContext())
         its.abandoned = True
     with pytest.raises(Problem):
         future.result(PATIENCE_S)
     other.result(PATIENCE_S)
-    assert (order, gate._free) == (["other"], 1)
+    assert (order, permits.taken) == (["other"], 0)
 
 
-def test_who_goes_while_the_permit_is_lent_ends_there(pool, gate):
+def test_who_goes_while_the_permit_is_lent_ends_there(pool, permits):
     its = RequestContext()
 
     def job():
-        with gate.held():
-            with gate.lent():
+        with permits.held():
+            with permits.lent():
                 its.abandoned = True
             pytest.fail("it went on")
 
     with pytest.raises(Problem):
         working(its, job)
-    assert gate._free == 1
-    assert gate.watch.longest_s == 0
+    assert permits.taken == 0
+    assert permits.watch.longest_s == 0
 
 
-def test_closing_turns_away_who_waits(pool, gate):
+def test_closing_turns_away_who_waits(pool, permits):
     order = []
-    with gate.held():
-        futures = [queued(pool, gate, order, n, RequestContext()) for n in range(3)]
-        gate.close()
+    with permits.held():
+        futures = [queued(pool, permits, order, n, RequestContext()) for n in range(3)]
+        permits.close()
         for future in futures:
             with pytest.raises(Problem):
                 future.result(PATIENCE_S)
-    assert (order, gate._free) == ([], 1)
+    assert (order, permits.taken) == ([], 0)
 
 
 def test_waiting_is_not_computing(pool):
     """Only a thread with a permit can be stuck."""
     now = 100.0
-    gate = ComputePermits(1, lambda: now)
-    with gate.held():
-        future = queued(pool, gate, [], "waits", RequestContext())
+    permits = ComputePermits(1, lambda: now)
+    with permits.held():
+        future = queued(pool, permits, [], "waits", RequestContext())
         now += 5
-        assert gate.watch.longest_s == 5
-        with gate.lent():
+        assert permits.watch.longest_s == 5
+        with permits.lent():
             future.result(PATIENCE_S)
             now += 9
-            assert gate.watch.longest_s == 0
+            assert permits.watch.longest_s == 0
         now += 1
-        assert gate.watch.longest_s == 1
-    assert gate.watch.longest_s == 0
+        assert permits.watch.longest_s == 1
+    assert permits.watch.longest_s == 0
 
 
 @given(
@@ -212,20 +212,20 @@ def test_waiting_is_not_computing(pool):
     st.integers(1, 3),
 )
 @settings(max_examples=60, deadline=None)
-def test_permits_never_leak(jobs, permits):
-    gate, done = ComputePermits(permits), []
+def test_permits_never_leak(jobs, total):
+    permits, done = ComputePermits(total), []
 
     def one(job):
         lane, fate = job
         its = RequestContext(lane)
 
         def work():
-            with gate.held():
-                gate.give_way()
+            with permits.held():
+                permits.give_way()
                 if fate == "gone":
                     its.abandoned = True
                 if fate in ("lends", "gone"):
-                    with gate.lent():
+                    with permits.lent():
                         time.sleep(0.0002)
                 if fate == "fails":
                     raise ValueError(fate)
@@ -236,6 +236,6 @@ def test_permits_never_leak(jobs, permits):
 
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(one, jobs))
-    assert gate._free == permits
-    assert len(gate._queue) == 0
+    assert permits.taken == 0
+    assert not permits.wanted
     assert sorted(done) == sorted(job for job in jobs if job[1] in ("ok", "lends"))
