@@ -53,11 +53,11 @@ class AccountStore(Protocol):
     instant: bool
 
     async def take(self, subject: str, allowance: Allowance, tokens: int) -> tuple[Debit, int]:
-        """See `account.take`; also the time of the store's clock, in milliseconds."""
+        """Take tokens, all or none; also the time of the store's clock, in milliseconds."""
         ...
 
     async def give_back(self, subject: str, receipt: Receipt) -> Balance:
-        """See `account.give_back`."""
+        """Undo a debit, as far as its periods are not over; the account after that."""
         ...
 
     async def grant(self, subject: str, tokens: int, key: str) -> Granted:
@@ -67,7 +67,7 @@ class AccountStore(Protocol):
     async def settle(self, subject: str, allowance: Allowance, tokens: int, key: str) -> Balance:
         """Take what was used while the store could not be asked, once for each key.
 
-        See `account.charge`.
+        What is missing is owed until the period is over.
         """
         ...
 
@@ -99,19 +99,19 @@ class InMemoryAccounts:
         return len(self._accounts)
 
     async def take(self, subject: str, allowance: Allowance, tokens: int) -> tuple[Debit, int]:
-        """See `AccountStore`."""
+        """Take tokens, all or none; also the time of the clock, in milliseconds."""
         now = self._now()
         debit = accounts.take(self._of(subject), allowance, tokens, now)
         self._accounts[subject] = debit.account
         return debit, now
 
     async def give_back(self, subject: str, receipt: Receipt) -> Balance:
-        """See `AccountStore`."""
+        """Undo a debit; the account after that."""
         now = self._now()
         return self._put(subject, accounts.give_back(self._of(subject), receipt, now), now)
 
     async def grant(self, subject: str, tokens: int, key: str) -> Granted:
-        """See `AccountStore`."""
+        """Add tokens, once for each key."""
         now = self._now()
         if mark := self._marks.get((subject, key)):
             return Granted(Balance(self._of(subject).at(now), now), mark[0])
@@ -120,7 +120,7 @@ class InMemoryAccounts:
         return Granted(self._put(subject, account, now), None)
 
     async def settle(self, subject: str, allowance: Allowance, tokens: int, key: str) -> Balance:
-        """See `AccountStore`."""
+        """Take what was used meanwhile, once for each key."""
         now = self._now()
         account = self._of(subject).at(now)
         if (subject, key) not in self._marks:
@@ -129,12 +129,12 @@ class InMemoryAccounts:
         return self._put(subject, account, now)
 
     async def look(self, subject: str) -> Balance:
-        """See `AccountStore`."""
+        """The account as it is."""
         now = self._now()
         return Balance(self._of(subject).at(now), now)
 
     async def close(self) -> None:
-        """See `AccountStore`."""
+        """Close what it holds open."""
 
     def _of(self, subject: str) -> Account:
         return self._accounts.get(subject) or Account()

@@ -36,7 +36,7 @@ class Breaker:
         return self._failures >= _FAILURES
 
     def attempt(self) -> int | None:
-        """What to tell `failed` with, when it is to be tried now; None when it is left alone."""
+        """The number of an attempt, for `failed`, when it is to be made now; None for not now."""
         if not self.open:
             return self._round
         now = self._clock()

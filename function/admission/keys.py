@@ -61,7 +61,7 @@ class ApiKeys:
         self._entries = read(path)
 
     async def caller(self, credentials: str) -> Caller:
-        """See `Authority`."""
+        """Who has these credentials."""
         self._look()
         match = _KEY.fullmatch(credentials)
         entry = self._entries.get(match[1], _NOBODY) if match else _NOBODY
@@ -70,7 +70,7 @@ class ApiKeys:
         return entry.caller
 
     async def prepare(self) -> None:
-        """See `Authority`."""
+        """Get ready for the first caller."""
 
     def _look(self) -> None:
         """Read the file again if it has changed; a file that makes no sense changes nothing."""

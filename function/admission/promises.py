@@ -1,9 +1,9 @@
-"""What those were told who were refused: when to come again, so that there is room when they do.
+"""When those who were refused come again, so that there is room when they do.
 
-A refusal is a place in a line that nobody has to stand in. Who comes later is judged as if those
-who were told to come again waited already, and is told a later moment; so nobody takes their room
-meanwhile, and they do not all come at once. Who comes when somebody was told to come is taken for
-that one, as nobody says who he is.
+A refusal is a position in a line that nobody has to stand in. Who comes later is judged as if those
+who were asked to come again waited already, and is asked to come at a later moment; so nobody takes
+their room meanwhile, and they do not all come at once. Who comes when somebody was asked to come is
+taken for that one, as nobody says who he is.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _EARLY_S = 0.001  # a timer may be that much early; the longer, the more others are taken for it
 _LATE_S = 3.0  # how long one is waited for
-_MOST_S = 60.0  # nobody is told to stay away for longer
+_MOST_S = 60.0  # nobody is asked to stay away for longer
 
 
 class Promises:
@@ -33,18 +33,18 @@ class Promises:
         self._due: list[float] = []
 
     def __len__(self) -> int:
-        """How many were told to come, and have not."""
+        """How many were asked to come, and have not."""
         self._forget()
         return len(self._due)
 
     def make(self, again_s: float) -> int:
-        """Tell one more to come again; gives the whole seconds after which, at least one."""
+        """Ask one more to come again; returns after how many whole seconds, at least one."""
         seconds = max(1, math.ceil(min(again_s, _MOST_S)))
         insort(self._due, self._clock() + seconds)
         return seconds
 
     def redeem(self) -> bool:
-        """Whether somebody was told to come now, who then has."""
+        """Whether somebody was asked to come now, who then has."""
         self._forget()
         if self._due and self._due[0] <= self._clock() + _EARLY_S:
             del self._due[0]

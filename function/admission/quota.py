@@ -170,7 +170,7 @@ class Quota:
             await self._ask(lambda: self._store.look("nobody"))
 
     async def settle(self) -> None:
-        """Tell the store what was used while it was away, as far as it can be asked."""
+        """Take in the store what was used while it was away, as far as it can be asked."""
         with contextlib.suppress(_AwayError):
             for subject in self._offline.debtors:
                 await self._settle(subject)

@@ -26,7 +26,7 @@ _REPEATED = 2
 
 
 class RedisAccounts:
-    """See `Store`.
+    """Keeps accounts in Redis.
 
     Args:
         url: `redis://` or `rediss://` (TLS), with user, password and database if any.
@@ -45,7 +45,7 @@ class RedisAccounts:
         self._ahead: deque[float] = deque(maxlen=_ANSWERS)
 
     async def take(self, subject: str, allowance: Allowance, tokens: int) -> tuple[Debit, int]:
-        """See `Store`."""
+        """Take tokens, all or none; also the time of the clock, in milliseconds."""
         cap = -1 if allowance.cap is None else allowance.cap
         facts = tokens, allowance.tokens, allowance.period_ms, cap
         now, done, account, first, second = await self._run("take", subject, *facts)
@@ -54,29 +54,29 @@ class RedisAccounts:
         return Debit(account, Receipt(first, second, account.ends, account.hour)), now
 
     async def give_back(self, subject: str, receipt: Receipt) -> Balance:
-        """See `Store`."""
+        """Undo a debit; the account after that."""
         facts = receipt.allowed, receipt.granted, receipt.ends, receipt.hour
         now, _, account, *_ = await self._run("back", subject, *facts)
         return Balance(account, now)
 
     async def grant(self, subject: str, tokens: int, key: str) -> Granted:
-        """See `Store`."""
+        """Add tokens, once for each key."""
         now, done, account, before, _ = await self._run("grant", subject, tokens, KEEP_MS, mark=key)
         return Granted(Balance(account, now), before if done == _REPEATED else None)
 
     async def settle(self, subject: str, allowance: Allowance, tokens: int, key: str) -> Balance:
-        """See `Store`."""
+        """Take what was used meanwhile, once for each key."""
         facts = tokens, KEEP_MS, allowance.tokens, allowance.period_ms
         now, _, account, *_ = await self._run("settle", subject, *facts, mark=key)
         return Balance(account, now)
 
     async def look(self, subject: str) -> Balance:
-        """See `Store`."""
+        """The account as it is."""
         now, _, account, *_ = await self._run("look", subject)
         return Balance(account, now)
 
     async def close(self) -> None:
-        """See `Store`."""
+        """Close what it holds open."""
         await self._redis.close()
 
     async def _run(

@@ -44,7 +44,7 @@ class Tokens:
     lane_claim: str
 
     async def caller(self, credentials: str) -> Caller:
-        """See `Authority`."""
+        """Who has these credentials."""
         if len(credentials) > _MOST_CHARACTERS:
             raise RejectedError("The token is too long.")
         try:
@@ -58,7 +58,7 @@ class Tokens:
         return self._caller(self._claims(credentials, key))
 
     async def prepare(self) -> None:
-        """See `Authority`."""
+        """Get ready for the first caller."""
         await self.keys.prepare()
 
     def _claims(self, token: str, key: Key) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""A place for one model: it is loaded once, whoever asks, and tells how far it is."""
+"""One model that is loaded once, whoever asks first, and says how far it is."""
 
 from __future__ import annotations
 
@@ -50,12 +50,12 @@ class LazyEngine:
 
     @property
     def provider(self) -> str:
-        """See `Engine.provider`; empty before it is loaded."""
+        """What executes the model; empty before it is loaded."""
         return self._engine.provider if self._engine else ""
 
     @property
     def items(self) -> int | None:
-        """See `Engine.items`; None before it is loaded."""
+        """How many items it takes at once; None before it is loaded."""
         return self._engine.items if self._engine else None
 
     @property
@@ -64,7 +64,7 @@ class LazyEngine:
         return self._engine
 
     def run(self, *inputs: NDArray[np.float32]) -> list[NDArray[np.float32]]:
-        """See `Engine.run`."""
+        """Run the model once."""
         if self._engine is None:
             raise RuntimeError("a model was run before it was loaded")
         outputs = self._engine.run(*inputs)

@@ -1,6 +1,6 @@
 """What an ONNX file says about itself, without its weights: it is mapped, and they are skipped.
 
-ONNX is protocol buffers, whose messages tell the length of what is inside; the numbers of fields
+ONNX is protocol buffers, in which messages have the length of what is inside; the numbers of fields
 are those of `onnx.proto`. The package `onnx` would read all of the file into memory, and serving
 does without it.
 """
@@ -70,7 +70,7 @@ class GraphTensor:
         kind: the type of its elements.
         dims: its shape.
         size: its bytes.
-        outside: the name of the file beside the graph that has its values; empty for the graph.
+        outside: the name of the file next to the graph that has its values; empty for the graph.
         begin: where they begin in that file; None where they are not written as they are in memory.
     """
 

@@ -24,7 +24,7 @@ class WrongResultError(WarmupError):
 
 
 def attempt(role: str, engine: Engine, shapes: Sequence[tuple[int, ...]]) -> None:
-    """Run a model on zeros, of one shape for each input; see `finite`."""
+    """Run a model on zeros, of one shape for each input; what comes out has to be finite."""
     finite(role, engine.run(*(np.zeros(shape, np.float32) for shape in shapes)))
 
 
@@ -67,7 +67,7 @@ def known(name: str, engine: Engine, golden: GoldenEntry) -> None:
 
 
 def _finite(output: NDArray[np.float32]) -> bool:
-    """Whether all are numbers; a sum tells that at once, unless it is too large for its type."""
+    """Whether all are numbers; a sum shows that at once, unless it is too large for its type."""
     with np.errstate(all="ignore"):
         return bool(np.isfinite(output.sum()) or np.isfinite(output).all())
 

@@ -28,7 +28,7 @@ def of_onnx(name: str, what: str) -> np.dtype[np.generic]:
 
     Args:
         name: ONNX Runtime's.
-        what: whose it is, for the message.
+        what: what has it, for the message.
 
     Raises:
         ValueError: there are no arrays of that type.

@@ -64,7 +64,7 @@ def climb(
         backends: those that may serve; see `allowed`.
         open_on: opens it on one, and sees that it runs there; raises when it does not.
         left_out: whether the operator named the CPU too, without allowing it.
-        passed: is told of each backend that failed.
+        passed: called with each backend that failed.
 
     Raises:
         NotOnDeviceError: it opens on none; says why on each.

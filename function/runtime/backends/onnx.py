@@ -41,7 +41,7 @@ class OnnxEngine:
             `function.runtime.cpus`.
         cuda: the GPU to run on; None for the CPU.
         optimise: whether the graph is optimised first; one that was kept is already.
-        keep: where to write the optimised graph, and the name of the file beside it for weights.
+        keep: where to write the optimised graph, and the name of the file next to it for weights.
         ports: how arrays become inputs, and outputs arrays.
 
     Raises:
@@ -100,7 +100,7 @@ class OnnxEngine:
         )
 
     def run(self, *inputs: NDArray[np.float32]) -> list[NDArray[np.float32]]:
-        """See `Engine.run`."""
+        """Run the model once."""
         feed = self.feed(*inputs)
         found = self._binding.run(feed) if self._binding else self._session.run(None, feed)
         return [
@@ -120,7 +120,7 @@ class OnnxEngine:
 
     @property
     def items(self) -> int | None:
-        """See `Engine.items`: what the graph says about its first axis."""
+        """How many items the graph takes at once, by its first axis; None for any number."""
         if any(self._bare):
             return 1
         name = next(iter(self._types))

@@ -73,7 +73,7 @@ class Optimised:
         return engine
 
     def make(self, path: Path, threads: int, ports: Ports | None = None) -> OnnxEngine:
-        """An engine on the model's own file, whose optimised graph is kept if that is possible.
+        """An engine on the model's own file; its optimised graph is kept if that is possible.
 
         The disk is waited for by a thread of its own.
 

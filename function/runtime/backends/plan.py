@@ -150,16 +150,16 @@ class PlanEngine:
 
     @property
     def provider(self) -> str:
-        """See `Engine.provider`."""
+        """What executes the model."""
         return PROVIDERS["tensorrt"]
 
     @property
     def items(self) -> int | None:
-        """See `Engine.items`."""
+        """How many items it takes at once; None for any number."""
         return self._executor.sizes[0] if self._executor.fixed else None
 
     def run(self, *inputs: NDArray[np.float32]) -> list[NDArray[np.float32]]:
-        """See `Engine.run`.
+        """Run the model once.
 
         A batch of a size that the plan has not is filled up to the next, or run in parts.
         """

@@ -141,13 +141,13 @@ def _fetched(plans: Plans, key: PlanKey) -> tuple[Sidecar, Held] | None:
 
 
 class _Plan:
-    """See `Executor`. Each profile has a context; all share one piece of scratch memory.
+    """A loaded plan. Each profile has a context; all share one piece of scratch memory.
 
     Args:
         content: the plan.
         library: runs it.
         memory: of the device; current.
-        kept: see `open_plan`.
+        kept: the file in which TensorRT-RTX keeps the kernels that it compiles.
     """
 
     def __init__(
@@ -183,14 +183,14 @@ class _Plan:
         memory.wait()
 
     def largest(self, size: int) -> Mapping[str, tuple[int, ...]]:
-        """See `Executor.largest`."""
+        """The largest shape of every input, for a batch of one of `sizes`."""
         number = self._profiles[size]
         return {each.name: self._input_shape(each.name, number) for each in self.inputs}
 
     def shape(
         self, size: int, inputs: Mapping[str, tuple[int, ...]]
     ) -> Mapping[str, tuple[int, ...]]:
-        """See `Executor.shape`."""
+        """Set the shapes of all inputs for the next run; the shape of every output."""
         context = self._contexts[size]
         for name, shape in inputs.items():
             if not context.set_input_shape(name, shape):
@@ -198,7 +198,7 @@ class _Plan:
         return {each.name: tuple(context.get_tensor_shape(each.name)) for each in self.outputs}
 
     def enqueue(self, size: int, addresses: Mapping[str, int], stream: int) -> None:
-        """See `Executor.enqueue`."""
+        """Have a stream execute it on tensors at these addresses."""
         context = self._contexts[size]
         for name, address in addresses.items():
             context.set_tensor_address(name, address)
@@ -206,7 +206,7 @@ class _Plan:
             raise RuntimeError(f"the plan cannot be executed: {self._logger.last}")
 
     def close(self) -> None:
-        """See `Executor.close`; what TensorRT-RTX has compiled is kept."""
+        """Give everything back; what TensorRT-RTX has compiled is kept."""
         if self._cache is not None and self._kept is not None:
             with suppress(OSError):
                 self._kept.parent.mkdir(parents=True, exist_ok=True)

@@ -87,7 +87,7 @@ def pinned(shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
 
 
 class CudaMemory:
-    """See `DeviceMemory`.
+    """Memory on one GPU, by the driver.
 
     Args:
         device: the number of the GPU, as CUDA counts those that this process can see.
@@ -109,12 +109,12 @@ class CudaMemory:
 
     @property
     def stream(self) -> int:
-        """See `DeviceMemory.stream`."""
+        """The stream of its copies."""
         return int(self._stream)
 
     @contextmanager
     def current(self) -> Iterator[None]:
-        """See `DeviceMemory.current`."""
+        """Make the device that of the calling thread while the body runs."""
         self._driver.push(self._context)
         try:
             yield
@@ -122,31 +122,31 @@ class CudaMemory:
             self._driver.pop()
 
     def pinned(self, size: int) -> NDArray[np.uint8]:
-        """See `DeviceMemory.pinned`."""
+        """So many bytes of host memory that the device reads by itself, until `close`."""
         address = self._driver.pin(max(size, 1))
         self._pins.append(address)
         return np.frombuffer(at(address, max(size, 1)), np.uint8, size)
 
     def allocate(self, size: int) -> int:
-        """See `DeviceMemory.allocate`."""
+        """The address of so many bytes on the device, until `close`."""
         address = self._driver.allocate(max(size, 1))
         self._held.append(address)
         return address
 
     def upload(self, address: int, source: NDArray[np.uint8]) -> None:
-        """See `DeviceMemory.upload`."""
+        """Copy pinned memory to the device, when the stream comes to it."""
         self._driver.upload(address, source.ctypes.data, source.nbytes, self._stream)
 
     def download(self, target: NDArray[np.uint8], address: int) -> None:
-        """See `DeviceMemory.download`."""
+        """Copy from the device to pinned memory, when the stream comes to it."""
         self._driver.download(target.ctypes.data, address, target.nbytes, self._stream)
 
     def wait(self) -> None:
-        """See `DeviceMemory.wait`."""
+        """Wait until the stream has done everything."""
         self._driver.wait(self._stream)
 
     def close(self) -> None:
-        """See `DeviceMemory.close`; a second call does nothing."""
+        """Give everything back; a second call does nothing."""
         with self._lock:
             if self._closed:
                 return

@@ -18,7 +18,7 @@ from function.runtime.engine import NotOnDeviceError
 class Driver(Protocol):
     """What we need of CUDA's driver; each call but the first two works in the current context.
 
-    Failures are exceptions whose text has the name of CUDA's error.
+    Failures are exceptions with the name of CUDA's error.
     """
 
     def count(self) -> int:
@@ -247,7 +247,7 @@ class _Pycuda:
 
 
 class _PycudaStream:
-    """A stream whose `int()` is its pointer, as with the other bindings."""
+    """A stream with its pointer as its `int()`, as with the other bindings."""
 
     def __init__(self, own: Any) -> None:
         self.own = own

@@ -1,4 +1,4 @@
-"""A GPU whose context is broken: nothing in this process can use it any more, a new one can."""
+"""A GPU with a broken context: nothing in this process can use it any more, a new one can."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class DeviceHealth:
 
     Attributes:
         error: what was said when it was lost; None as long as it is not.
-        on_lost: told once, in any thread.
+        on_lost: called once, in any thread.
     """
 
     def __init__(self) -> None:
@@ -76,12 +76,12 @@ class GuardedEngine:
 
     @property
     def provider(self) -> str:
-        """See `Engine.provider`."""
+        """What executes the model."""
         return self._engine.provider
 
     @property
     def items(self) -> int | None:
-        """See `Engine.items`."""
+        """How many items it takes at once; None for any number."""
         return self._engine.items
 
     @property
@@ -90,7 +90,7 @@ class GuardedEngine:
         return int(getattr(self._engine, "width", 1))
 
     def run(self, *inputs: NDArray[np.float32]) -> list[NDArray[np.float32]]:
-        """See `Engine.run`.
+        """Run the model once.
 
         Raises:
             DeviceLostError: the GPU is lost, now or before.

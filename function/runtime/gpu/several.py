@@ -36,16 +36,16 @@ class ReplicatedEngine:
 
     @property
     def provider(self) -> str:
-        """See `Engine.provider`; all have the same."""
+        """What executes the model; the same on all devices."""
         return self._engines[0].provider
 
     @property
     def items(self) -> int | None:
-        """See `Engine.items`; all have the same."""
+        """How many items it takes at once; None for any number."""
         return self._engines[0].items
 
     def run(self, *inputs: NDArray[np.float32]) -> list[NDArray[np.float32]]:
-        """See `Engine.run`."""
+        """Run the model once."""
         engine = self._free.get()
         try:
             return engine.run(*inputs)

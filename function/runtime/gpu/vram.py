@@ -39,12 +39,12 @@ def wait(
     Args:
         need: bytes.
         patience_s: for how long at most; 0 for not at all.
-        look: the memory of the GPU; None when nobody can tell.
+        look: the memory of the GPU; None when nobody knows it.
         clock: seconds, never going back.
         sleep: waits.
 
     Returns:
-        Whether there is room, as far as anybody can tell.
+        Whether there is room, as far as that is known.
     """
     end = clock() + patience_s
     while (found := look()) is not None and found.free < need:

@@ -16,63 +16,29 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 from weakref import WeakMethod
 
-import numpy as np
-
-from function.problems import Problem
+from function.problems import UnavailableError
 from function.request_context import Lane, current
 from function.runtime import shortage
 from function.runtime.engine import PROVIDERS
 from function.runtime.sanity import WrongResultError, finite
 from function.runtime.scheduling import headroom
+from function.runtime.scheduling.batch import BatchMember, batch_inputs, count, split
 from function.runtime.scheduling.buckets import Buckets
 from function.runtime.scheduling.cost import Cost
 from function.runtime.scheduling.headroom import Comeback
 from function.runtime.scheduling.queue import Queue, Ticket, TicketRows
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from numpy.typing import NDArray
+    from collections.abc import Callable
 
     from function.runtime.engine import Engine
+    from function.runtime.scheduling.batch import Part, Rows
     from function.runtime.scheduling.permits import ComputePermits
 
-    Rows = NDArray[np.float32]
-    _Part = TicketRows["_Member"]
 
 log = logging.getLogger("ember.batcher")
 
 _STRETCH = 2.0  # how much longer interactive items may take because others share their batch
-
-
-class _Member:
-    """One caller's rows, and what became of them.
-
-    Attributes:
-        inputs: an array for each input of the model.
-        wake: notified when the member is settled or called, or is to see when a batch is due.
-        results: the outputs by the first of the rows that they are for.
-        missing: how many rows have no outputs yet.
-        error: why there will be none.
-    """
-
-    def __init__(self, inputs: tuple[Rows, ...], lock: threading.Lock) -> None:
-        self.inputs, self.wake = inputs, threading.Condition(lock)
-        self.results: dict[int, list[Rows]] = {}
-        self.missing = len(inputs[0])
-        self.error: BaseException | None = None
-
-    @property
-    def settled(self) -> bool:
-        return not self.missing or self.error is not None
-
-    def outputs(self) -> list[Rows]:
-        if self.error:
-            raise self.error
-        parts = [self.results[start] for start in sorted(self.results)]
-        if len(parts) == 1:
-            return parts[0]
-        return [np.concatenate(part) for part in zip(*parts, strict=True)]
 
 
 class Batcher:
@@ -115,18 +81,18 @@ class Batcher:
         if self._on_cpu and runs is not None and window:
             permits.on_free.append(WeakMethod(self._wake))  # a variant's batcher may go
         self._lock = threading.Lock()
-        self._queue: Queue[_Member] = Queue(permits.shares)
+        self._queue: Queue[BatchMember] = Queue(permits.shares)
         self._busy = 0
-        self._called: _Member | None = None  # who is to run the next batch, and has not begun
+        self._called: BatchMember | None = None  # who is to run the next batch, and has not begun
 
     @property
     def provider(self) -> str:
-        """See `Engine.provider`."""
+        """What executes the model."""
         return self._engine.provider
 
     @property
     def items(self) -> None:
-        """See `Engine.items`; what is too much for the engine is cut up."""
+        """Any number: what is too much for the engine is cut up."""
         return
 
     @property
@@ -135,14 +101,14 @@ class Batcher:
         return self._buckets.up_to(self._limit).largest
 
     def run(self, *inputs: Rows) -> list[Rows]:
-        """See `Engine.run`; rows of other callers may run with these.
+        """Run the model once for these rows; those of other callers may run with them.
 
         Raises:
             Problem: nobody waits for it any more, or there is too little memory for it.
             WrongResultError: what comes out for these rows is not finite.
         """
         self._permits.give_way()
-        member = _Member(inputs, self._lock)
+        member = BatchMember(inputs, self._lock)
         ticket = Ticket(
             member, current.get(), len(inputs[0]), tuple(each.shape[1:] for each in inputs)
         )
@@ -155,7 +121,7 @@ class Batcher:
                 self._together(ticket, nullcontext)
         return member.outputs()
 
-    def _alone(self, ticket: Ticket[_Member]) -> None:
+    def _alone(self, ticket: Ticket[BatchMember]) -> None:
         """Run a member by itself, right now."""
         start = 0
         self._permits.shares.give(ticket.context.lane, ticket.rows)
@@ -169,7 +135,7 @@ class Batcher:
             start = stop
 
     def _together(
-        self, ticket: Ticket[_Member], waiting: Callable[[], AbstractContextManager[None]]
+        self, ticket: Ticket[BatchMember], waiting: Callable[[], AbstractContextManager[None]]
     ) -> None:
         """Run a member with others, or have others run it.
 
@@ -194,7 +160,7 @@ class Batcher:
                 self._queue.discard(ticket)
                 self._answer(ticket)  # it may have been called while it ran a part of itself
 
-    def _wait(self, member: _Member) -> None:
+    def _wait(self, member: BatchMember) -> None:
         """Wait until a member is called or settled."""
         with self._lock:
             while not member.settled and self._called is not member:
@@ -208,7 +174,7 @@ class Batcher:
             with self._lock:
                 self._call()
 
-    def _lead(self, parts: list[_Part]) -> None:
+    def _lead(self, parts: list[Part]) -> None:
         """Execute a batch that was chosen, and call who is next."""
         if parts:
             try:
@@ -267,7 +233,7 @@ class Batcher:
                 self._called = head.item
             head.item.wake.notify()
 
-    def _answer(self, ticket: Ticket[_Member]) -> list[_Part]:
+    def _answer(self, ticket: Ticket[BatchMember]) -> list[Part]:
         """The batch for a member that may have been called, as far as it is still needed."""
         if self._called is not ticket.item:
             return []
@@ -277,7 +243,7 @@ class Batcher:
         self._call()
         return []
 
-    def _choose(self) -> list[_Part]:
+    def _choose(self) -> list[Part]:
         """The batch that the calling thread is to run; there are none where all have gone."""
         now = self._clock()
         self._drop(self._queue.purge(now))
@@ -307,15 +273,15 @@ class Batcher:
         if self._comeback.asks(now) and self._comeback.allows(now, self._memory()):
             self._limit = self._buckets.above(self.cap)
 
-    def _drop(self, expired: list[Ticket[_Member]]) -> None:
-        """Turn members away that nobody waits for."""
+    def _drop(self, expired: list[Ticket[BatchMember]]) -> None:
+        """End members that nobody waits for, or that are too late."""
         for ticket in expired:
             self._permits.observer.dropped(self._stage)
-            _settle(ticket.item, ticket.error())
+            ticket.item.fail(ticket.error())
 
     # What follows takes the lock where it needs it.
 
-    def _attempt(self, parts: list[_Part], *, again: bool = True) -> None:
+    def _attempt(self, parts: list[Part], *, again: bool = True) -> None:
         """Run some rows, and see that each member has its outputs or an error of its own.
 
         Args:
@@ -339,17 +305,11 @@ class Batcher:
         else:
             self._deliver(parts, outputs)
 
-    def _timed(self, parts: list[_Part]) -> list[Rows]:
+    def _timed(self, parts: list[Part]) -> list[Rows]:
         """Run some rows as one batch, and learn what that costs."""
-        rows = _count(parts)
+        rows = count(parts)
         size = self._buckets.padded(rows)
-        batch = [
-            _joined(
-                [each[part.start : part.stop] for each, part in zip(column, parts, strict=True)],
-                size,
-            )
-            for column in zip(*(part.ticket.item.inputs for part in parts), strict=True)
-        ]
+        batch = batch_inputs(parts, size)
         with self._permits.watch.job():
             began = self._clock()
             outputs = self._engine.run(*batch)
@@ -361,7 +321,7 @@ class Batcher:
         self._permits.observer.batched(self._stage, rows)
         return outputs
 
-    def _deliver(self, parts: list[_Part], outputs: list[Rows]) -> None:
+    def _deliver(self, parts: list[Part], outputs: list[Rows]) -> None:
         """Give each member what is its own."""
         at = 0
         for ticket, start, stop in parts:
@@ -373,69 +333,29 @@ class Batcher:
                 self._fail([TicketRows(ticket, start, stop)], error)
                 continue
             with self._lock:
-                ticket.item.results[start] = own
-                ticket.item.missing -= stop - start
-                if ticket.item.settled:
-                    ticket.item.wake.notify()
+                ticket.item.deliver(start, own)
 
-    def _fail(self, parts: list[_Part], error: BaseException) -> None:
+    def _fail(self, parts: list[Part], error: BaseException) -> None:
         """End these members; what is left of them in the queue is not needed any more."""
         with self._lock:
             for ticket, _, _ in parts:
                 self._queue.discard(ticket)
-                _settle(ticket.item, error)
+                ticket.item.fail(error)
 
-    def _shrink(self, parts: list[_Part], *, again: bool) -> None:
+    def _shrink(self, parts: list[Part], *, again: bool) -> None:
         """Remember that memory does not suffice for so many rows, and try fewer, once."""
-        rows = _count(parts)
+        rows = count(parts)
         half = max(1, self._buckets.padded(rows) // 2)
         with self._lock:
             self._limit = min(self._limit, half)
             self._comeback.fell(self._clock(), self._memory())
         log.warning("short of memory", extra={"stage": self._stage, "rows": rows, "cap": self.cap})
         if again:
-            for some in _split(parts, min(rows, self.cap)):
+            for some in split(parts, min(rows, self.cap)):
                 if rest := [part for part in some if not part.ticket.item.error]:
                     self._attempt(rest, again=False)
         else:
-            self._fail(parts, _no_memory())
-
-
-def _joined(slices: list[Rows], size: int) -> Rows:
-    """All of them as one array, filled up with zeros to a size."""
-    if missing := size - sum(map(len, slices)):
-        slices.append(np.zeros((missing, *slices[0].shape[1:]), slices[0].dtype))
-    return slices[0] if len(slices) == 1 else np.concatenate(slices)
-
-
-def _count(parts: list[_Part]) -> int:
-    return sum(stop - start for _, start, stop in parts)
-
-
-def _split(parts: list[_Part], most: int) -> Iterator[list[_Part]]:
-    """The same rows in portions of at most so many."""
-    portion: list[_Part] = []
-    for ticket, first, stop in parts:
-        start = first
-        while start < stop:
-            rows = min(stop - start, most - _count(portion))
-            portion.append(TicketRows(ticket, start, start + rows))
-            start += rows
-            if _count(portion) == most:
-                yield portion
-                portion = []
-    if portion:
-        yield portion
-
-
-def _settle(member: _Member, error: BaseException) -> None:
-    member.error = member.error or error
-    member.wake.notify()
-
-
-def _no_memory() -> Problem:
-    return Problem(
-        "overloaded",
-        "There is too little memory for this at the moment.",
-        headers={"Retry-After": "1"},
-    )
+            no_memory = UnavailableError(
+                "overloaded", "There is too little memory for this at the moment.", 1.0
+            )
+            self._fail(parts, no_memory)

@@ -2,7 +2,7 @@
 
 A batch size is given up only when a batch has failed for want of memory: what the warm-up has run,
 the runtime's own arena has room for, however little the device has left. Free memory therefore
-tells when to go back: not before there is clearly more of it than at the failure.
+shows when to go back: not before there is clearly more of it than at the failure.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Comeback:
 
 
 def reader(provider: str) -> Callable[[], GpuMemory | None]:
-    """What reads the memory of the device behind a provider; None where nobody can tell."""
+    """What reads the memory of the device behind a provider; None where nobody knows it."""
     return _of_process if provider == PROVIDERS["cpu"] else nvml.memory
 
 

@@ -1,7 +1,7 @@
 """What each lane has coming: one account for all the queues that a request goes through.
 
-A request waits for a place, then for permits, then in batches. If each queue counted shares for
-itself, a lane would have to earn its turn anew in each, and those waits would add up. So there is
+A request waits for a slot, then for permits, then in batches. If each queue counted shares for
+itself, a lane would have to earn its row anew in each, and those waits would add up. So there is
 one account: a lane earns while anything of it is in flight, wherever that is, and spends what it
 has wherever it waits.
 """

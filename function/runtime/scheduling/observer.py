@@ -1,4 +1,4 @@
-"""Who is told of what happens where requests wait and share: the metrics, if anybody."""
+"""What happens where requests wait and share, for the metrics."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 class Observer(Protocol):
-    """Is told what happens; called from any thread."""
+    """Learns what happens; called from any thread."""
 
     def waited(self, where: str, lane: Lane, seconds: float) -> None:
         """Somebody has waited for a "place", for a "thread" or in a "batch"."""
@@ -24,17 +24,5 @@ class Observer(Protocol):
         """A batch has failed and is tried again in two parts."""
 
 
-class Unobserved:
-    """Nobody is told."""
-
-    def waited(self, where: str, lane: Lane, seconds: float) -> None:
-        """See `Observer`."""
-
-    def batched(self, stage: str, items: int) -> None:
-        """See `Observer`."""
-
-    def dropped(self, stage: str) -> None:
-        """See `Observer`."""
-
-    def bisected(self, stage: str) -> None:
-        """See `Observer`."""
+class Unobserved(Observer):
+    """Ignores all of it."""

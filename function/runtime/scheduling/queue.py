@@ -27,7 +27,7 @@ _PATIENCE_S = 60.0  # the deadline, as far as the order goes, of who has a later
 
 
 class Ticket(Generic[T]):
-    """A place in a queue.
+    """Something that waits in a queue.
 
     Args:
         item: who waits.
@@ -113,16 +113,16 @@ class Queue(Generic[T]):
         heappush(heap, (key, next(self._order), ticket))
 
     def discard(self, ticket: Ticket[T]) -> None:
-        """Forget a ticket, if it waits."""
+        """Remove a ticket, if it waits."""
         if ticket in self._waiting:
             self._remove(ticket, ticket.left)
 
     def purge(self, now: float) -> list[Ticket[T]]:
-        """Forget every ticket that has expired, and tell which."""
+        """Remove every ticket that has expired; returns these."""
         return self._forget([ticket for ticket in self._waiting if ticket.expired(now)])
 
     def clear(self) -> list[Ticket[T]]:
-        """Forget every ticket, and tell which there were."""
+        """Remove every ticket; returns them."""
         return self._forget(list(self._waiting))
 
     def head(self, only: Lane | None = None) -> Ticket[T] | None:

@@ -6,8 +6,8 @@ from machine to machine. So it is measured, shortly, once for each model and kin
 was found is kept in the store. Only a model that takes batches gives anything to choose.
 
 While a replica starts, other models load on the same CPUs. So what decides is how long the threads
-have computed, whoever computed beside them; only where all CPUs for one batch seem to win, the
-clock has to agree.
+have computed, whatever computed at the same time; only where all CPUs for one batch seem to win,
+the clock has to agree.
 """
 
 from __future__ import annotations
