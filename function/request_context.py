@@ -24,7 +24,7 @@ class Lane(StrEnum):
         return _ORDER[self] < _ORDER[other]
 
 
-_ORDER = {lane: place for place, lane in enumerate(Lane)}
+_ORDER = {lane: rank for rank, lane in enumerate(Lane)}
 
 SHARES = {Lane.STANDARD: 20, Lane.BULK: 5}
 """What a lane gets at least while it has something waiting, in percent of all that is given out."""

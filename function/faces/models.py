@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from function.faces.options import DEFAULT, Mask
 from function.problems import Problem
-from function.runtime.backends.ladder import SkippedBackend, allowed, climb
+from function.runtime.backends.fallback import SkippedBackend, allowed, open_first
 from function.runtime.engine import Ports
 from function.runtime.gpu.options import GpuOptions
 from warmup.failures import ManifestError
@@ -419,7 +419,7 @@ def open_engine(
         model: its file, which is known to be right; see `warmup.models.prefetch`.
         threads: threads of one inference on the CPU.
         backends: what it may run on, the most wanted first.
-        allow_degraded: whether it may go from a GPU to the CPU; see `ladder.allowed`.
+        allow_degraded: whether it may go from a GPU to the CPU; see `fallback.allowed`.
         store: where optimised graphs for the CPU, and plans, are kept.
         gpu: how GPUs are used.
         passed: is told of each backend that does not run it.
@@ -458,7 +458,7 @@ def open_engine(
 
     may = allowed(backends, allow_degraded=allow_degraded, require_gpu=gpu.required)
     left_out = "cpu" in backends and "cpu" not in may
-    return climb(model.role, may, open_on, left_out=left_out, passed=passed)
+    return open_first(model.role, may, open_on, left_out=left_out, passed=passed)
 
 
 def _try_out(model: Model, engine: Engine) -> None:

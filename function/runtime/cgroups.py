@@ -26,13 +26,13 @@ def groups(controller: str, root: Path = Path("/")) -> Iterator[Path]:
         if ".." in inside.parts:  # outside of this cgroup namespace
             inside = PurePosixPath()
         if not controllers:
-            places = [mounts, mounts / "unified"]
+            folders = [mounts, mounts / "unified"]
         elif controller in controllers.split(","):
-            places = [mounts / controllers, mounts / controller]
+            folders = [mounts / controllers, mounts / controller]
         else:
             continue
-        for place in places:
-            yield from (place / group for group in (inside, *inside.parents))
+        for folder in folders:
+            yield from (folder / group for group in (inside, *inside.parents))
 
 
 def read(file: Path) -> str:

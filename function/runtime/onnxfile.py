@@ -8,22 +8,21 @@ does without it.
 from __future__ import annotations
 
 import mmap
-from collections import Counter, defaultdict
+from collections import Counter
 from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING, Any
 
+from function.runtime.protobuf import MalformedError, MessageReader, as_span, last_number
 from warmup.failures import DamagedError
 from warmup.models.file import HEAD, looks_like
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from pathlib import Path
 
     from numpy.typing import NDArray
 
-    Span = tuple[int, int]
-    Fields = defaultdict[int, list[int | Span]]
+    from function.runtime.protobuf import Span
 
 _KINDS = {
     1: ("float32", 4),
@@ -140,8 +139,8 @@ def read(path: Path) -> Graph:
                 raise DamagedError(f"{path}: is no ONNX model; it is empty")
             with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
                 try:
-                    return _model(_Reader(data), path)
-                except (_MalformedError, ValueError) as error:
+                    return _model(MessageReader(data), path)
+                except (MalformedError, ValueError) as error:
                     what = looks_like(head) or f": {error}"
                     raise DamagedError(f"{path}: is no ONNX model{what}") from None
     except OSError as error:
@@ -166,155 +165,66 @@ def values(graph: Graph, tensor: GraphTensor) -> NDArray[Any]:
         raise DamagedError(f"{path}: {tensor.name} cannot be read: {error}") from error
 
 
-class _MalformedError(Exception):
-    """These bytes are not the message that they should be."""
-
-
-class _Reader:
-    """Takes messages apart.
-
-    Args:
-        data: the whole file.
-    """
-
-    def __init__(self, data: mmap.mmap) -> None:
-        self._data = data
-
-    def __len__(self) -> int:
-        return len(self._data)
-
-    def fields(self, span: Span) -> Fields:
-        """The fields of the message in a span by their numbers, each with all that it was given.
-
-        Raises:
-            _MalformedError: there are none.
-        """
-        found: Fields = defaultdict(list)
-        at, end = span
-        while at < end:
-            key, at = self._varint(at, end)
-            number, wire = key >> 3, key & 7
-            if wire == 0:
-                value, at = self._varint(at, end)
-                found[number].append(value)
-                continue
-            if wire == 2:
-                length, at = self._varint(at, end)
-            else:
-                length = {1: 8, 5: 4}.get(wire, -1)
-            if not number or length < 0:
-                raise _MalformedError("it has no fields of protocol buffers")
-            if at + length > end:
-                raise _MalformedError("it is cut short")
-            found[number].append((at, at + length))
-            at += length
-        return found
-
-    def text(self, values: Sequence[int | Span]) -> str:
-        """The last of some fields as text; empty without any."""
-        if not values:
-            return ""
-        begin, end = _span(values[-1])
-        return self._data[begin:end].decode("utf-8")
-
-    def numbers(self, value: int | Span) -> list[int]:
-        """One number, or several that are packed."""
-        if isinstance(value, int):
-            return [value]
-        (at, end), found = value, []
-        while at < end:
-            number, at = self._varint(at, end)
-            found.append(number)
-        return found
-
-    def _varint(self, at: int, end: int) -> tuple[int, int]:
-        value = 0
-        for shift in range(0, 70, 7):
-            if at >= end:
-                raise _MalformedError("it is cut short")
-            byte = self._data[at]
-            at += 1
-            value |= (byte & 0x7F) << shift
-            if byte < 0x80:
-                return value, at
-        raise _MalformedError("it has no fields of protocol buffers")
-
-
-def _span(value: int | Span) -> Span:
-    """A field that must be a message or a text."""
-    if isinstance(value, int):
-        raise _MalformedError("it has other fields than ONNX")
-    return value
-
-
-def _number(values: Sequence[int | Span]) -> int:
-    """The last of some fields, which must be a number; 0 without any."""
-    value = values[-1] if values else 0
-    if not isinstance(value, int):
-        raise _MalformedError("it has other fields than ONNX")
-    return value
-
-
-def _model(reader: _Reader, path: Path) -> Graph:
+def _model(reader: MessageReader, path: Path) -> Graph:
     model = reader.fields((0, len(reader)))
     if not model[7]:
-        raise _MalformedError("it has no graph")
-    graph = reader.fields(_span(model[7][-1]))
+        raise MalformedError("it has no graph")
+    graph = reader.fields(as_span(model[7][-1]))
     if not graph[12]:
-        raise _MalformedError("its graph has no outputs")
-    opsets = [reader.fields(_span(each)) for each in model[8]]
-    notes = [reader.fields(_span(each)) for each in model[14]]
-    nodes = [reader.fields(_span(each)) for each in graph[1]]
-    tensors = tuple(_tensor(reader, _span(each)) for each in graph[5])
+        raise MalformedError("its graph has no outputs")
+    opsets = [reader.fields(as_span(each)) for each in model[8]]
+    notes = [reader.fields(as_span(each)) for each in model[14]]
+    nodes = [reader.fields(as_span(each)) for each in graph[1]]
+    tensors = tuple(_tensor(reader, as_span(each)) for each in graph[5])
     known = {each.name for each in tensors}
-    inputs = [_value(reader, _span(each)) for each in graph[11]]
+    inputs = [_value(reader, as_span(each)) for each in graph[11]]
     return Graph(
         path=path,
         size=len(reader),
-        opset=max((_number(each[2]) for each in opsets if not reader.text(each[1])), default=0),
+        opset=max((last_number(each[2]) for each in opsets if not reader.text(each[1])), default=0),
         producer=reader.text(model[2]),
         metadata={reader.text(each[1]): reader.text(each[2]) for each in notes},
         inputs=tuple(each for each in inputs if each.name not in known),
-        outputs=tuple(_value(reader, _span(each)) for each in graph[12]),
+        outputs=tuple(_value(reader, as_span(each)) for each in graph[12]),
         tensors=tensors,
         operators=Counter(reader.text(node[4]) for node in nodes),
         used=frozenset(reader.text([each]) for node in nodes for each in node[1]),
     )
 
 
-def _tensor(reader: _Reader, message: Span) -> GraphTensor:
+def _tensor(reader: MessageReader, message: Span) -> GraphTensor:
     tensor = reader.fields(message)
     dims = tuple(number for each in tensor[1] for number in reader.numbers(each))
-    name, width = _kind(_number(tensor[2]))
+    name, width = _kind(last_number(tensor[2]))
     size = prod(dims) * width
-    pairs = [reader.fields(_span(each)) for each in tensor[13]]
+    pairs = [reader.fields(as_span(each)) for each in tensor[13]]
     outside = {reader.text(pair[1]): reader.text(pair[2]) for pair in pairs}
     begin: int | None = int(outside.get("offset", "0"))
     if not outside:
-        spans = [_span(each) for each in tensor[9] or (tensor[4] if name == "float32" else [])]
+        spans = [as_span(each) for each in tensor[9] or (tensor[4] if name == "float32" else [])]
         whole = len(spans) == 1 and spans[0][1] - spans[0][0] == size
         begin = spans[0][0] if whole else None
     return GraphTensor(reader.text(tensor[8]), name, dims, size, outside.get("location", ""), begin)
 
 
-def _value(reader: _Reader, message: Span) -> GraphValue:
+def _value(reader: MessageReader, message: Span) -> GraphValue:
     value = reader.fields(message)
     kind = 0
     dims: tuple[int | str, ...] = ()
     if value[2]:
-        of_any_type = reader.fields(_span(value[2][-1]))
+        of_any_type = reader.fields(as_span(value[2][-1]))
         if of_any_type[1]:  # a tensor; anything else has no shape
-            tensor = reader.fields(_span(of_any_type[1][-1]))
-            kind = _number(tensor[1])
+            tensor = reader.fields(as_span(of_any_type[1][-1]))
+            kind = last_number(tensor[1])
             for shape in tensor[2]:
-                axes = reader.fields(_span(shape))[1]
-                dims = tuple(_dim(reader, _span(each)) for each in axes)
+                axes = reader.fields(as_span(shape))[1]
+                dims = tuple(_dim(reader, as_span(each)) for each in axes)
     return GraphValue(reader.text(value[1]), _kind(kind)[0], dims)
 
 
-def _dim(reader: _Reader, message: Span) -> int | str:
+def _dim(reader: MessageReader, message: Span) -> int | str:
     dim = reader.fields(message)
-    return _number(dim[1]) if dim[1] else reader.text(dim[2]) or "?"
+    return last_number(dim[1]) if dim[1] else reader.text(dim[2]) or "?"
 
 
 def _kind(number: int) -> tuple[str, int]:

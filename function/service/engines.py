@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from function.faces import models
 from function.runtime.engine import PROVIDERS
-from function.runtime.gpu import vram
-from function.runtime.gpu.lost import DeviceHealth, GuardedEngine
+from function.runtime.gpu import free_memory
+from function.runtime.gpu.device_health import DeviceHealth, GuardedEngine
 from function.runtime.gpu.options import GpuOptions
 from function.runtime.lazy_engine import LazyEngine, LoadState
 from warmup.failures import WarmupError
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
     from pathlib import Path
 
-    from function.runtime.backends.ladder import SkippedBackend
+    from function.runtime.backends.fallback import SkippedBackend
     from function.runtime.engine import Engine
     from function.runtime.scheduling.batcher import Batcher
     from function.runtime.scheduling.permits import ComputePermits
@@ -100,7 +100,7 @@ class Engines:
 
     Attributes:
         slots: by role; an upgrade gives new slots to the roles that it changes.
-        fate: whether the GPU is lost.
+        device_health: whether the GPU is lost.
         on_passed: is told of each backend that does not run a model, in any thread.
 
     Raises:
@@ -132,7 +132,7 @@ class Engines:
         self._obtaining: Future[Collection[str]] | None = None
         self._coming: dict[str, LazyEngine] = {}
         self._passed: dict[str, list[SkippedBackend]] = {}
-        self.fate = DeviceHealth()
+        self.device_health = DeviceHealth()
         self.on_passed: Callable[[SkippedBackend], None] = lambda _: None
         self.slots = {
             role: LazyEngine(partial(self._open, role), self._pool) for role in self._models
@@ -252,7 +252,8 @@ class Engines:
         missing = [self._models[role] for role, slot in self.slots.items() if not slot.loaded]
         if missing and self._supply.wait_s and self.wants_gpu:
             with self._timeline.span("wait for the GPU"):
-                waiting = self._pool.submit(vram.wait, vram.needed(missing), self._supply.wait_s)
+                needed = free_memory.needed(missing)
+                waiting = self._pool.submit(free_memory.wait, needed, self._supply.wait_s)
                 await asyncio.wrap_future(waiting)
 
     async def need(self, roles: Iterable[str]) -> None:
@@ -368,7 +369,7 @@ class Engines:
         with self._timeline.span(f"load {model.role}"):
             engine = open_engine()
         if engine.provider != PROVIDERS["cpu"]:
-            engine = GuardedEngine(engine, self.fate)
+            engine = GuardedEngine(engine, self.device_health)
         if model.golden:
             from function.runtime import sanity
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from function.problems import NoFaceError, UnavailableError
 from function.request_context import SHARES, Lane, RequestContext, current
 from function.requests import SwapRequest, Upload
-from function.runtime.gpu.lost import DeviceLostError
+from function.runtime.gpu.device_health import DeviceLostError
 from function.runtime.imports import Imports
 from function.runtime.scheduling.permits import ComputePermits
 from function.runtime.scheduling.slots import RequestSlots

@@ -13,7 +13,7 @@ from function.faces import models
 from function.process.wiring.service import build_service, embedded
 from function.requests import SwapRequest, Upload
 from function.runtime.backends.cuda import Cuda
-from function.runtime.backends.ladder import climb
+from function.runtime.backends.fallback import open_first
 from function.runtime.backends.onnx import OnnxEngine
 from function.runtime.backends.plan import PlanEngine
 from function.runtime.backends.tensorrt import NoPlanError, open_plan
@@ -242,4 +242,4 @@ class _Node:
             plan.items[plan.inputs[0].name] = (None, *item)
             return PlanEngine(plan, memory)
 
-        return climb(model.role, backends, on, passed=passed)
+        return open_first(model.role, backends, on, passed=passed)

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from function.admission.admission import Admission
     from function.http.uris import Fetch
-    from function.runtime.gpu.lost import DeviceLostError
+    from function.runtime.gpu.device_health import DeviceLostError
     from function.service.health import Health
     from function.settings import Settings
     from function.settings.requests import UriSettings
@@ -162,12 +162,13 @@ def _storage(uris: UriSettings) -> Storage:
 
 async def _fail_without_gpu(health: Health, _: web.Application) -> None:
     """Let the replica fail when its GPU is lost, which any thread may find out."""
-    fate, replica, loop = health.service.engines.fate, health.replica, asyncio.get_running_loop()
+    device, replica = health.service.engines.device_health, health.replica
+    loop = asyncio.get_running_loop()
 
     def lost(error: DeviceLostError) -> None:
         with suppress(RuntimeError):  # the loop has ended
             loop.call_soon_threadsafe(replica.fail, error)
 
-    fate.on_lost = lost
-    if fate.error:  # while HTTP was being imported
-        replica.fail(fate.error)
+    device.on_lost = lost
+    if device.error:  # while HTTP was being imported
+        replica.fail(device.error)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import onnxruntime as ort
 
-from function.runtime.shortage import is_shortage
+from function.runtime.out_of_memory import is_out_of_memory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -31,7 +31,7 @@ class Binding:
         session: the session.
         kind: ONNX Runtime's name for its device: "cuda"; "cpu" does the same on the host.
         device: the number of the device.
-        graphs: whether the session records CUDA graphs. Outputs then stay in their places too, and
+        graphs: whether the session records CUDA graphs. Outputs then stay in their arrays too, and
             the arena is never shrunk: a graph that is replayed uses what it was recorded with.
         pinned: makes host memory for a shape and a type.
     """
@@ -45,64 +45,64 @@ class Binding:
         graphs: bool = False,
         pinned: Callable[..., NDArray[Any]] = np.empty,
     ) -> None:
-        self._session, self._place, self._graphs = session, (kind, device), graphs
+        self._session, self._device, self._graphs = session, (kind, device), graphs
         self._pinned = pinned
         self._lock = threading.Lock()
-        self._sets: dict[tuple[tuple[int, ...], ...], _Set] = {}
+        self._sets: dict[tuple[tuple[int, ...], ...], _Arrays] = {}
         self._short = False
 
     def run(self, feed: Mapping[str, NDArray[Any]]) -> list[NDArray[Any]]:
         """The outputs for some inputs, of the types that the graph has."""
         key = tuple(each.shape for each in feed.values())
         with self._lock:
-            places = self._sets.get(key)
+            arrays = self._sets.get(key)
             try:
-                if places is None:
-                    places = _Set(self._session, self._place, feed, self._pinned)
-                    found = places.run(feed, self._options("-1"))
+                if arrays is None:
+                    arrays = _Arrays(self._session, self._device, feed, self._pinned)
+                    found = arrays.run(feed, self._options("-1"))
                     if self._graphs:
-                        places.fix_outputs()
-                    self._sets[key] = places
+                        arrays.fix_outputs()
+                    self._sets[key] = arrays
                     return found
                 number = list(self._sets).index(key)
-                return places.run(feed, self._options(str(number)))
+                return arrays.run(feed, self._options(str(number)))
             except Exception as error:
-                self._short = self._short or is_shortage(error)
+                self._short = self._short or is_out_of_memory(error)
                 raise
 
     def _options(self, graph: str) -> ort.RunOptions:
-        """How one run is done; the one after a shortage gives back what the arena does not use."""
+        """How one run is done; after memory ran out, the arena gives back what it does not use."""
         options = ort.RunOptions()
         if self._graphs:
             options.add_run_config_entry("gpu_graph_id", graph)
         elif self._short:
-            kind, device = self._place
-            place = "gpu" if kind == "cuda" else kind
-            options.add_run_config_entry(_SHRINK, f"{place}:{device}")
+            kind, device = self._device
+            name = "gpu" if kind == "cuda" else kind
+            options.add_run_config_entry(_SHRINK, f"{name}:{device}")
             self._short = False
         return options
 
 
-class _Set:
+class _Arrays:
     """The arrays for one batch size."""
 
     def __init__(
         self,
         session: Any,
-        place: tuple[str, int],
+        device: tuple[str, int],
         feed: Mapping[str, NDArray[Any]],
         pinned: Callable[..., NDArray[Any]],
     ) -> None:
         self._session, self._binding = session, session.io_binding()
         self._staging = {name: pinned(each.shape, each.dtype) for name, each in feed.items()}
         self._inputs = {
-            name: ort.OrtValue.ortvalue_from_shape_and_type(each.shape, each.dtype, *place)
+            name: ort.OrtValue.ortvalue_from_shape_and_type(each.shape, each.dtype, *device)
             for name, each in feed.items()
         }
         for name, value in self._inputs.items():
             self._binding.bind_ortvalue_input(name, value)
         for output in session.get_outputs():
-            self._binding.bind_output(output.name, *place)
+            self._binding.bind_output(output.name, *device)
 
     def run(self, feed: Mapping[str, NDArray[Any]], options: ort.RunOptions) -> list[NDArray[Any]]:
         for name, array in feed.items():

@@ -142,10 +142,10 @@ class Optimised:
 
     def _drop(self) -> bool:
         """Remove an entry, of which nothing can be seen at once; gives False."""
-        aside = self.folder.with_name(f".draft-{self.folder.name}-{time.monotonic_ns()}")
+        draft = self.folder.with_name(f".draft-{self.folder.name}-{time.monotonic_ns()}")
         with suppress(OSError):
-            self.folder.rename(aside)
-            shutil.rmtree(aside, ignore_errors=True)
+            self.folder.rename(draft)
+            shutil.rmtree(draft, ignore_errors=True)
         return False
 
     def _clear(self) -> None:
@@ -187,10 +187,10 @@ def _digest(path: Path) -> str:
 
 def _write(path: Path, facts: dict[str, Any]) -> None:
     """Write so that a reader sees all of the old or all of the new."""
-    beside = path.with_name(f"{path.name}.{os.getpid()}")
-    beside.write_text(json.dumps(facts))
-    _sync(beside)
-    beside.replace(path)
+    draft = path.with_name(f"{path.name}.{os.getpid()}")
+    draft.write_text(json.dumps(facts))
+    _sync(draft)
+    draft.replace(path)
 
 
 def _sync(path: Path) -> None:

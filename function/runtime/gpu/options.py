@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from function.runtime.backends.cuda import Cuda
-from function.runtime.gpu.several import ReplicatedEngine
+from function.runtime.gpu.replicated import ReplicatedEngine
 from warmup.plans.plan_key import Recipe
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from weakref import WeakMethod
 
 from function.problems import UnavailableError
 from function.request_context import Lane, current
-from function.runtime import shortage
+from function.runtime import out_of_memory
 from function.runtime.engine import PROVIDERS
 from function.runtime.sanity import WrongResultError, finite
 from function.runtime.scheduling import headroom
@@ -291,7 +291,7 @@ class Batcher:
         try:
             outputs = self._timed(parts)
         except Exception as error:
-            if shortage.is_shortage(error):
+            if out_of_memory.is_out_of_memory(error):
                 self._shrink(parts, again=again)
             elif len(parts) > 1:
                 self._permits.observer.bisected(self._stage)

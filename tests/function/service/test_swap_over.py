@@ -1,7 +1,7 @@
 """A replica without plans serves at once; plans that come take over while it serves.
 
 The plans here run on the CPU (`tests.function.runtime.backends.host`), through the runner, the
-ladder, the batcher and the service that plans on a GPU go through.
+fallback, the batcher and the service that plans on a GPU go through.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import pytest
 from function.faces import models
 from function.process.wiring.service import embedded
 from function.requests import SwapRequest, Upload
-from function.runtime.backends.ladder import allowed, climb
+from function.runtime.backends.fallback import allowed, open_first
 from function.runtime.backends.plan import PlanEngine
 from function.runtime.backends.tensorrt import NoPlanError
 from function.runtime.engine import NotOnDeviceError
@@ -66,7 +66,7 @@ class Node:
             return Counted(engine, model.role, backend, self)
 
         may = allowed(backends, allow_degraded=allow_degraded)
-        return climb(model.role, may, on, passed=passed)
+        return open_first(model.role, may, on, passed=passed)
 
     def plan(self, model):
         memory = HostMemory()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from function.runtime.gpu.vram import needed, wait
+from function.runtime.gpu.free_memory import needed, wait
 from tests.warmup.conftest import file_of, model_of
 from tests.warmup.plans.nvml import Card
 from warmup.plans.nvml import GpuMemory

@@ -68,11 +68,11 @@ class GuardedEngine:
 
     Args:
         engine: the engine.
-        fate: of the GPU.
+        health: of the GPU.
     """
 
-    def __init__(self, engine: Engine, fate: DeviceHealth) -> None:
-        self._engine, self._fate = engine, fate
+    def __init__(self, engine: Engine, health: DeviceHealth) -> None:
+        self._engine, self._health = engine, health
 
     @property
     def provider(self) -> str:
@@ -95,11 +95,11 @@ class GuardedEngine:
         Raises:
             DeviceLostError: the GPU is lost, now or before.
         """
-        if self._fate.error:
-            raise self._fate.error
+        if self._health.error:
+            raise self._health.error
         try:
             return self._engine.run(*inputs)
         except Exception as error:
             if is_lost(error):
-                raise self._fate.lose(error) from error
+                raise self._health.lose(error) from error
             raise

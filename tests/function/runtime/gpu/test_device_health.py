@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from function.runtime.gpu.lost import DeviceHealth, DeviceLostError, GuardedEngine, is_lost
-from function.runtime.shortage import is_shortage
+from function.runtime.gpu.device_health import DeviceHealth, DeviceLostError, GuardedEngine, is_lost
+from function.runtime.out_of_memory import is_out_of_memory
 
 LOST = [
     "CUDA_ERROR_ILLEGAL_ADDRESS: an illegal memory access was encountered",
@@ -34,7 +34,7 @@ FINE = [
 @pytest.mark.parametrize("said", LOST)
 def test_what_tells_of_a_broken_context_is_known(said):
     assert is_lost(RuntimeError(said))
-    assert not is_shortage(RuntimeError(said))
+    assert not is_out_of_memory(RuntimeError(said))
 
 
 @pytest.mark.parametrize("said", FINE)
@@ -59,17 +59,17 @@ BATCH = np.zeros((1, 2), np.float32)
 
 
 def test_once_it_is_lost_no_engine_is_run_again_and_it_is_told_once():
-    fate, told = DeviceHealth(), []
-    fate.on_lost = told.append
+    health, lost = DeviceHealth(), []
+    health.on_lost = lost.append
     first, second = Engine(), Engine()
-    one, other = GuardedEngine(first, fate), GuardedEngine(second, fate)
+    one, other = GuardedEngine(first, health), GuardedEngine(second, health)
     assert one.run(BATCH)
     first.error = RuntimeError(LOST[0])
     for engine in (one, one, other):
         with pytest.raises(DeviceLostError, match="CUDA_ERROR_ILLEGAL_ADDRESS"):
             engine.run(BATCH)
     assert (first.runs, second.runs) == (2, 0)
-    assert len(told) == 1
+    assert len(lost) == 1
 
 
 def test_other_failures_are_only_those_of_their_batch():

@@ -12,6 +12,6 @@ _SAID = re.compile(
 )
 
 
-def is_shortage(error: BaseException) -> bool:
+def is_out_of_memory(error: BaseException) -> bool:
     """Whether memory ran out, of the device or of the process."""
     return isinstance(error, MemoryError) or bool(_SAID.search(str(error)))

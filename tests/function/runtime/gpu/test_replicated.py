@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from function.runtime.gpu.several import ReplicatedEngine
+from function.runtime.gpu.replicated import ReplicatedEngine
 
 
 class Device:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from function.runtime.engine import NotOnDeviceError
-from function.runtime.gpu.lost import DeviceLostError, is_lost
+from function.runtime.gpu.device_health import DeviceLostError, is_lost
 from warmup.failures import told
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def allowed(
     return tuple(each for each in backends if each != "cpu" or cpu_may)
 
 
-def climb(
+def open_first(
     role: str,
     backends: Sequence[str],
     open_on: Callable[[str], Engine],

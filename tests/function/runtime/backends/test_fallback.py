@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from function.runtime.backends.ladder import SkippedBackend, allowed, climb
+from function.runtime.backends.fallback import SkippedBackend, allowed, open_first
 from function.runtime.engine import NotOnDeviceError
-from function.runtime.gpu.lost import DeviceLostError
+from function.runtime.gpu.device_health import DeviceLostError
 
 ALL = ("tensorrt", "cuda", "cpu")
 GPU = ("tensorrt", "cuda")
@@ -41,13 +41,13 @@ class Opener:
 
 def test_the_first_that_works_has_it_and_the_rest_is_not_tried():
     opener = Opener()
-    assert climb("swap", ALL, opener) == "tensorrt"
+    assert open_first("swap", ALL, opener) == "tensorrt"
     assert opener.tried == ["tensorrt"]
 
 
 def test_each_that_fails_is_told_with_its_reason_and_the_next_is_tried():
     opener, told = Opener(tensorrt=NotOnDeviceError("no plan"), cuda=RuntimeError("x")), []
-    assert climb("swap", ALL, opener, passed=told.append) == "cpu"
+    assert open_first("swap", ALL, opener, passed=told.append) == "cpu"
     assert opener.tried == list(ALL)
     assert told == [
         SkippedBackend("swap", "tensorrt", "NotOnDeviceError: no plan"),
@@ -58,22 +58,22 @@ def test_each_that_fails_is_told_with_its_reason_and_the_next_is_tried():
 def test_where_none_works_all_reasons_are_given():
     opener = Opener(tensorrt=NotOnDeviceError("no plan"), cuda=NotOnDeviceError("no driver"))
     with pytest.raises(NotOnDeviceError, match=r"tensorrt: .*no plan; cuda: .*no driver$"):
-        climb("swap", GPU, opener)
+        open_first("swap", GPU, opener)
 
 
 def test_what_would_help_is_said_where_the_cpu_was_named_but_not_allowed():
     opener = Opener(cuda=NotOnDeviceError("no driver"))
     with pytest.raises(NotOnDeviceError, match="EMBER_ALLOW_DEGRADED=true would"):
-        climb("swap", ("cuda",), opener, left_out=True)
+        open_first("swap", ("cuda",), opener, left_out=True)
 
 
 def test_a_gpu_that_breaks_on_the_way_ends_the_search():
     opener = Opener(tensorrt=RuntimeError("CUDA failure 700: an illegal memory access"))
     with pytest.raises(DeviceLostError, match="CUDA failure 700"):
-        climb("swap", ALL, opener)
+        open_first("swap", ALL, opener)
     assert opener.tried == ["tensorrt"]
 
 
 def test_what_fails_on_the_cpu_is_no_matter_of_devices():
     with pytest.raises(OSError, match="broken"):
-        climb("swap", ("cpu",), Opener(cpu=OSError("broken")))
+        open_first("swap", ("cpu",), Opener(cpu=OSError("broken")))
