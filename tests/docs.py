@@ -68,7 +68,7 @@ def metrics() -> str:
     defaults = load({})
     service = build_service(defaults)
     admission = build_admission(
-        defaults.access, defaults.redis, defaults.requests, lambda: service.places
+        defaults.access, defaults.redis, defaults.requests, lambda: service.slots
     )
     described = Metrics(Replica(service), service, admission, lambda: False).described
     service.close()

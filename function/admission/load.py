@@ -24,7 +24,6 @@ from function.request_context import SHARES, Lane
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from types import TracebackType
     from typing import Self
 
     from function.request_context import RequestContext
@@ -113,37 +112,29 @@ def decide(load: LaneLoad, lane: Lane, *, limit: int, left_s: float) -> Refusal 
     return None
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class InFlight:
     """A request that waits for a slot or holds one, as a context manager: counted until its end.
 
     Attributes:
+        estimator: counts it.
         context: its lane, its deadline, and since when it has its slot.
         key: its deadline, as far as the order goes.
         give_up: called once it cannot be served in time any more.
         typical: whether how long it holds its slot says how long others will.
     """
 
-    __slots__ = ("_estimator", "context", "give_up", "key", "typical")
-
-    def __init__(
-        self,
-        estimator: LoadEstimator,
-        context: RequestContext,
-        key: float,
-        give_up: Callable[[Refusal], None] | None,
-        *,
-        typical: bool,
-    ) -> None:
-        self._estimator, self.context, self.key = estimator, context, key
-        self.give_up, self.typical = give_up, typical
+    estimator: LoadEstimator
+    context: RequestContext
+    key: float
+    give_up: Callable[[Refusal], None] | None
+    typical: bool
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: object, where: TracebackType | None
-    ) -> None:
-        self._estimator.leave(self, served=kind is None)
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self.estimator.leave(self, served=kind is None)
 
 
 class LoadEstimator:
@@ -237,7 +228,7 @@ class LoadEstimator:
             typical: whether how long it holds its slot says how long others will.
         """
         key = min(context.deadline, self._clock() + _PATIENCE_S)
-        entry = InFlight(self, context, key, give_up, typical=typical)
+        entry = InFlight(self, context, key, give_up, typical)
         self._in_flight[context.lane] += 1
         self._total += 1
         if give_up:

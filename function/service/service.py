@@ -84,8 +84,8 @@ class Service:
     ) -> None:
         self.timeline = timeline or Timeline()
         self.imports = Imports(self.timeline)
-        self._gate = ComputePermits(workers)
-        self.engines = Engines(manifest, supply or EngineConfig(), self.timeline, self._gate)
+        self._permits = ComputePermits(workers)
+        self.engines = Engines(manifest, supply or EngineConfig(), self.timeline, self._permits)
         self.on_load_error: Callable[[Exception], None] = lambda _: None
         self._max_pixels = max_pixels
         self.clips = clips or ClipLimits()
@@ -96,11 +96,11 @@ class Service:
         # there are batches, one can fill while another runs. Everyone else holds only their bytes,
         # which bounds the decoded pixels in memory.
         batch = self.engines.largest
-        self.places = 2 * workers if batch == 1 else workers + 2 * batch
+        self.slots = 2 * workers if batch == 1 else workers + 2 * batch
         extra = max(workers, len(SHARES))
-        self._places = RequestSlots(self.places, extra, self._gate.shares)
+        self._slots = RequestSlots(self.slots, extra, self._permits.shares)
         self._clips, self._ahead = RequestSlots(1, extra=0), workers + batch + 1
-        self._workers = Workers(self._gate, _JOBS * (self.places + extra))
+        self._workers = Workers(self._permits, _JOBS * (self.slots + extra))
         self._waiting = 0
         self._last_work = time.monotonic()
 
@@ -187,36 +187,36 @@ class Service:
 
     @property
     def in_work(self) -> int:
-        """How many requests hold a place."""
-        return self._places.held
+        """How many requests hold a slot."""
+        return self._slots.held
 
     @property
     def waiting(self) -> int:
-        """How many requests wait for a place, or for a model that was left cold."""
+        """How many requests wait for a slot, or for a model that was left cold."""
         return self._waiting
 
     def waiting_in(self, lane: Lane) -> int:
-        """How many requests of one lane wait for a place."""
-        return self._places.waiting(lane)
+        """How many requests of one lane wait for a slot."""
+        return self._slots.waiting(lane)
 
     @property
     def observer(self) -> Observer:
         """Is told how long requests wait, and what runs together."""
-        return self._gate.observer
+        return self._permits.observer
 
     @observer.setter
     def observer(self, observer: Observer) -> None:
-        self._gate.observer = observer
+        self._permits.observer = observer
 
     @property
     def idle_s(self) -> float:
-        """Seconds since the last request has left its place; 0 while one holds a place."""
+        """Seconds since the last request has left its slot; 0 while one holds a slot."""
         return 0.0 if self.in_work else time.monotonic() - self._last_work
 
     @property
     def longest_job_s(self) -> float:
         """Seconds for which the oldest job of the workers has been running; 0 when none is."""
-        return self._gate.watch.longest_s
+        return self._permits.watch.longest_s
 
     @property
     def busy(self) -> bool:
@@ -295,13 +295,13 @@ class Service:
         context = current.get(None) or RequestContext(Lane.INTERACTIVE)
         token = current.set(context)
         try:
-            with self._gate.shares.in_flight(context.lane):
+            with self._permits.shares.in_flight(context.lane):
                 self._waiting += 1
                 try:
                     work = await self._ready_work()
                     await self._need(trace, roles)
                     with trace.span("queue"):
-                        slot = await self._places.acquire(context)
+                        slot = await self._slots.acquire(context)
                 finally:
                     self._waiting -= 1
                 with slot:

@@ -83,7 +83,7 @@ def build_server(settings: Settings, health: Health, fetch: Fetch | None = None)
     """
     service, replica = health.service, health.replica
     requests, jobs = settings.requests, settings.jobs
-    admission = build_admission(settings.access, settings.redis, requests, lambda: service.places)
+    admission = build_admission(settings.access, settings.redis, requests, lambda: service.slots)
     storage = _storage(settings.uris)
     swapper = BackgroundSwapper(service, admission, replica)
     runner = JobRunner(
@@ -98,7 +98,7 @@ def build_server(settings: Settings, health: Health, fetch: Fetch | None = None)
         swap=swapper.swap,
         refund=admission.quota.refund,
         lanes=swapper.lanes,
-        settings=RunnerSettings(jobs.job_lease_s, jobs.job_keep_s, service.places),
+        settings=RunnerSettings(jobs.job_lease_s, jobs.job_keep_s, service.slots),
     )
     processor = build_event_processor(
         settings.events,
@@ -108,7 +108,7 @@ def build_server(settings: Settings, health: Health, fetch: Fetch | None = None)
         storage=storage,
         swap=swapper.swap,
         gate=admission.pause_s,
-        slots=service.places,
+        slots=service.slots,
     )
     metrics = Metrics(replica, service, admission, lambda: health.stuck)
     edge = Edge(

@@ -114,9 +114,9 @@ async def test_a_hundred_swaps_at_once_are_what_each_is_alone_and_share_batches(
     assert service.in_work == service.waiting == 0
 
 
-async def test_there_are_places_enough_to_fill_a_batch_while_another_runs(make):
-    assert make(models_=EMBEDDED).places == 4
-    assert make().places == 2 + 2 * 8
+async def test_there_are_slots_enough_to_fill_a_batch_while_another_runs(make):
+    assert make(models_=EMBEDDED).slots == 4
+    assert make().slots == 2 + 2 * 8
 
 
 async def test_the_warm_up_runs_every_size_of_a_batch(make, counted):
@@ -144,7 +144,7 @@ async def test_a_swap_that_is_cancelled_leaves_the_batch_and_harms_nobody(make, 
         await asyncio.sleep(0.005)
     assert counted.left["identity"] >= 4
     assert service.in_work == 0
-    assert service._gate._free == 2
+    assert service._permits.taken == 0
 
 
 async def test_a_deadline_that_passes_in_a_batch_is_one_requests_own(make):
@@ -177,7 +177,7 @@ async def test_interactive_requests_overtake_bulk_at_every_step(make, counted):
         await asyncio.sleep(0.005)
     before = len(wanted)
     await one("interactive", Lane.INTERACTIVE)
-    assert len(wanted) - before <= 1 + service.places  # at most those that were in work already
+    assert len(wanted) - before <= 1 + service.slots  # at most those that were in work already
     await asyncio.gather(*bulk)
 
 

@@ -97,8 +97,8 @@ def test_cancelling_gives_back_what_was_not_begun(held, bearer):
     mine = {"Authorization": bearer["free2"]}
     put(server, "a", SOURCE, *[TARGET] * 6, **mine)
     assert tokens(server, bearer["free2"]) == 4
-    places = server.service.places
-    begun = eventually_begun(server, "a", places, mine)
+    slots = server.service.slots
+    begun = eventually_begun(server, "a", slots, mine)
     server.send("DELETE", "/v1/jobs/a", headers=mine)
     eventually(lambda: tokens(server, bearer["free2"]) == 10 - begun)
     server.send("DELETE", "/v1/jobs/a", headers=mine)
