@@ -33,7 +33,7 @@ class Request:
     runs: list[tuple[float, float, int]] = field(default_factory=list)  # from, to, items
 
     @property
-    def told(self) -> str:
+    def label(self) -> str:
         return f"{self.lane}, {self.items} item{'s' * (self.items > 1)}"
 
 
@@ -105,7 +105,7 @@ def _row(each: Request, y: float) -> list[str]:
     colour, x = COLOURS[each.lane], _x(each.at)
     end = _x(each.runs[0][0] if each.runs else each.gone)
     lines = [
-        _text(LEFT - 14, y + 4, each.told, "end", colour),
+        _text(LEFT - 14, y + 4, each.label, "end", colour),
         _wait(x, end, y, colour),
         _element("circle", cx=x, cy=y, r=4, fill=colour),
         *([] if each.runs else [_cross(end, y, colour)]),

@@ -109,9 +109,9 @@ async def test_both_stores_decide_the_same(redis_server, seed):
             if here.receipt:
                 receipts.append((subject, here.receipt, there.receipt))
         elif what == "back" and receipts:
-            subject, mine, yours = receipts.pop(chance.randrange(len(receipts)))
-            here = await memory.give_back(subject, mine)
-            there = await shared.give_back(subject, yours)
+            subject, receipt, same = receipts.pop(chance.randrange(len(receipts)))
+            here = await memory.give_back(subject, receipt)
+            there = await shared.give_back(subject, same)
             assert timeless(here.account) == timeless(there.account)
         elif what == "settle":
             allowance = Allowance(chance.randint(0, 40))

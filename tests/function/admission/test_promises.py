@@ -167,7 +167,7 @@ def test_a_wait_that_has_become_vain_ends_long_before_the_deadline():
     assert len(made.given_up) >= 60 - 2 - 2 * 12 - 4
     assert min(made.given_up) >= 60.0
     made.run(400.0)
-    assert made.late <= 2  # whose slot came a moment too late
+    assert made.late <= 2  # their slot came a moment too late
 
 
 def test_the_first_burst_shows_how_long_a_request_takes_before_one_has_ended():

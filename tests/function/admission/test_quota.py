@@ -48,8 +48,8 @@ async def store():
 @pytest.fixture
 async def quota(store):
     quota = Quota(store, fail_open=False)
-    quota.told = []
-    quota.listeners.append(lambda event, tokens: quota.told.append((event, tokens)))
+    quota.events = []
+    quota.listeners.append(lambda event, tokens: quota.events.append((event, tokens)))
     return quota
 
 
@@ -63,10 +63,10 @@ async def test_who_leaves_while_the_store_decides_gets_the_tokens_back(quota, st
     store.go.set()
     await quota.close()
     assert (await store.look("ann")).account.left(FREE) == 10
-    assert quota.told == [(QuotaEvent.TAKEN, 4), (QuotaEvent.REFUNDED, 4)]
+    assert quota.events == [(QuotaEvent.TAKEN, 4), (QuotaEvent.REFUNDED, 4)]
 
 
-async def test_a_refund_that_the_store_does_not_take_is_told_as_lost(quota, store):
+async def test_a_refund_that_the_store_does_not_take_counts_as_lost(quota, store):
     store.go.set()
     debit, _ = await quota.take("ann", FREE, 4)
 
@@ -76,7 +76,7 @@ async def test_a_refund_that_the_store_does_not_take_is_told_as_lost(quota, stor
     store.give_back = away
     quota.refund("ann", debit.receipt)
     await quota.close()
-    assert quota.told == [(QuotaEvent.TAKEN, 4), (QuotaEvent.LOST, 4)]
+    assert quota.events == [(QuotaEvent.TAKEN, 4), (QuotaEvent.LOST, 4)]
 
 
 @pytest.mark.parametrize("fail_open", [True, False])
@@ -111,8 +111,8 @@ async def lenient(store):
     """A quota that counts by itself while the store is away, as it is now."""
     clock = [0.0]
     quota = Quota(store, fail_open=True, breaker=Breaker(lambda: clock[0]))
-    quota.told = []
-    quota.listeners.append(lambda event, tokens: quota.told.append((event, tokens)))
+    quota.events = []
+    quota.listeners.append(lambda event, tokens: quota.events.append((event, tokens)))
     quota.clock = clock
     store.go.set()
     yield quota
@@ -147,7 +147,7 @@ async def test_what_is_used_while_the_store_is_away_is_settled_once(lenient, sto
     await back(lenient, store)
     await lenient.settle()
     assert (await store.look("ann")).account.left(FREE) == 4
-    assert sum(tokens for event, tokens in lenient.told if event is QuotaEvent.SETTLED) == 6
+    assert sum(tokens for event, tokens in lenient.events if event is QuotaEvent.SETTLED) == 6
     assert await tokens_taken(lenient, 10) == 4
 
 

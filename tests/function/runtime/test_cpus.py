@@ -29,10 +29,10 @@ def system(root: Path, groups: str, **files: str) -> Path:
     return root
 
 
-def v1(place: str, quota: int, period: int = 100_000) -> dict[str, str]:
+def v1(folder: str, quota: int, period: int = 100_000) -> dict[str, str]:
     return {
-        f"{place}/cpu.cfs_quota_us": f"{quota}\n",
-        f"{place}/cpu.cfs_period_us": f"{period}\n",
+        f"{folder}/cpu.cfs_quota_us": f"{quota}\n",
+        f"{folder}/cpu.cfs_period_us": f"{period}\n",
     }
 
 

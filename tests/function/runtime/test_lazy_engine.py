@@ -21,7 +21,7 @@ class Echo:
 
 
 class Opening:
-    """Opens when it is told to; counts, and fails as often as it is told to."""
+    """Opens when it may; counts, and fails as often as it is asked to."""
 
     def __init__(self):
         self.times = 0

@@ -49,7 +49,7 @@ def test_the_golden_output_is_right_and_so_is_one_of_the_same_direction(golden):
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "reason"),
     [
         (lambda output: output[:1], r"expected an output of shape \(2, 6\), got \(1, 6\)"),
         (lambda output: output * np.nan, "not finite"),
@@ -59,8 +59,8 @@ def test_the_golden_output_is_right_and_so_is_one_of_the_same_direction(golden):
     ],
     ids=["shape", "NaN", "negative", "unlike", "zero"],
 )
-def test_another_output_is_wrong_and_the_model_is_named(golden, change, told):
-    with pytest.raises(WrongResultError, match=f"^detect/small: golden check: .*{told}"):
+def test_another_output_is_wrong_and_the_model_is_named(golden, change, reason):
+    with pytest.raises(WrongResultError, match=f"^detect/small: golden check: .*{reason}"):
         known("detect/small", Doubling(change), golden)
 
 

@@ -1,4 +1,4 @@
-"""From the most wanted backend to the least: what fails is told, what may not serve does not."""
+"""From the best backend to the least: what fails is reported, what may not serve does not."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ def test_the_first_that_works_has_it_and_the_rest_is_not_tried():
 
 
 def test_each_that_fails_is_told_with_its_reason_and_the_next_is_tried():
-    opener, told = Opener(tensorrt=NotOnDeviceError("no plan"), cuda=RuntimeError("x")), []
-    assert open_first("swap", ALL, opener, passed=told.append) == "cpu"
+    opener, skipped = Opener(tensorrt=NotOnDeviceError("no plan"), cuda=RuntimeError("x")), []
+    assert open_first("swap", ALL, opener, passed=skipped.append) == "cpu"
     assert opener.tried == list(ALL)
-    assert told == [
+    assert skipped == [
         SkippedBackend("swap", "tensorrt", "NotOnDeviceError: no plan"),
         SkippedBackend("swap", "cuda", "RuntimeError; see the log"),
     ]

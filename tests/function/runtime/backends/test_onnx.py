@@ -143,7 +143,7 @@ def test_after_a_shortage_the_arena_gives_back_what_it_does_not_use(tmp_path):
     session, seen = ort.InferenceSession(str(dense(tmp_path / "m.onnx", 16, 8))), []
 
     class Short:
-        """A session whose second run finds no memory; the first and the rest are real."""
+        """A session in which the second run finds no memory; the first and the rest are real."""
 
         io_binding, get_outputs = session.io_binding, session.get_outputs
 

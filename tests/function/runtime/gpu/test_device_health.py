@@ -1,4 +1,4 @@
-"""A GPU whose context is broken is never used again by this process."""
+"""A GPU with a broken context is never used again by this process."""
 
 from __future__ import annotations
 

@@ -120,7 +120,7 @@ def call(batcher, batch, lane=Lane.STANDARD, deadline=math.inf, its=None):
 
 
 def numbered(number, count=1):
-    """Rows that can be told from others."""
+    """Rows that differ from all others."""
     batch = rows(count, WIDTH, number)
     batch[:, 0] = number
     return batch

@@ -162,12 +162,12 @@ def test_in_a_lane_nobody_is_overtaken_by_a_later_deadline_of_its_kind(arrivals,
             order.setdefault(item, len(order))
     for lane in Lane:
         for kind in "ab":
-            mine = [
+            keys = [
                 (min(deadline, 60.0), n)
                 for n, (its, deadline, _, kinds) in enumerate(arrivals)
                 if (its, kinds) == (lane, kind)
             ]
-            assert sorted(mine) == sorted(mine, key=lambda key: order[key[1]])
+            assert sorted(keys) == sorted(keys, key=lambda key: order[key[1]])
 
 
 @given(
@@ -201,7 +201,7 @@ def test_under_saturation_every_lane_has_its_share(interactive, standard, bulk, 
 
 @given(st.lists(st.booleans(), max_size=100))
 def test_what_a_lane_did_not_need_it_does_not_get_later(bulk_waits):
-    """However long bulk was idle, once it comes it does not push everyone else aside."""
+    """However long bulk was idle, once it comes it does not push everyone else back."""
     queue = Queue()
     for waits in bulk_waits:
         queue.put(ticket("other", Lane.INTERACTIVE), 0.0)

@@ -22,7 +22,7 @@ class Clock:
     """Time passes only while an engine runs, and then for all of its runs one after the other.
 
     Args:
-        others: seconds that pass beside each run, as others compute on the same CPUs.
+        others: seconds that pass during each run, as others compute on the same CPUs.
     """
 
     def __init__(self, others=NOTHING):

@@ -33,8 +33,8 @@ async def waiting(permits, count):
 
 
 async def test_a_job_knows_for_whom_it_works(workers):
-    request_context.current.set(mine := RequestContext(Lane.BULK))
-    assert await workers.run(request_context.current.get) is mine
+    request_context.current.set(context := RequestContext(Lane.BULK))
+    assert await workers.run(request_context.current.get) is context
 
 
 async def test_a_job_that_is_cancelled_before_it_has_a_permit_never_begins(workers, permits):
