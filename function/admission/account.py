@@ -3,6 +3,11 @@
 Of an allowance, so many tokens may be used in each period, which begins with the first token that
 is used. Granted tokens come on top, stay until they are used, and are used after the allowance. An
 hourly cap counts both. `account.lua` does the same inside Redis.
+
+An example, with 10 tokens in each hour: at 9:00 somebody takes 8, so that the period ends at 10:00,
+and at 9:10 is granted 5. At 9:20 a debit of 4 takes the 2 that are left and 2 granted ones. At 9:30
+one of 6 is refused until 10:00, as only 3 granted ones are left. If the debit of 4 is given back at
+10:05, its 2 granted tokens come back; the other 2 do not, as their period is over.
 """
 
 from __future__ import annotations

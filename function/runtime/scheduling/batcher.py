@@ -192,6 +192,12 @@ class Batcher:
         On a CPU others can come while threads compute something else than these batches. While all
         permits are taken and wanted, a batch that waits holds nobody up, and saves time for all.
 
+        An example on 3 CPUs, with batches of up to 4, a base of 8 ms and a window of 20 ms: one
+        thread runs a batch, another decodes a photo, and the third comes with an item. Nobody wants
+        its permit, so the next batch is due after 8 ms, which is what a batch of its own would cost
+        more. If others wait for permits, it is due after 3 · 8 = 24 ms, as a full batch saves that.
+        If no other thread computes, it is due at once, as nobody else can come.
+
         Args:
             coming: whether the caller comes, and would lend its permit to wait.
         """
