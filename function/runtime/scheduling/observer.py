@@ -24,5 +24,17 @@ class Observer(Protocol):
         """A batch has failed and is tried again in two parts."""
 
 
-class Unobserved(Observer):
+class Unobserved:
     """Ignores all of it."""
+
+    def waited(self, where: str, lane: Lane, seconds: float) -> None:
+        """Ignore a wait."""
+
+    def batched(self, stage: str, items: int) -> None:
+        """Ignore a batch."""
+
+    def dropped(self, stage: str) -> None:
+        """Ignore a member that was dropped."""
+
+    def bisected(self, stage: str) -> None:
+        """Ignore a batch that has failed."""
