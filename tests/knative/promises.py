@@ -226,7 +226,7 @@ def store(manifests: Manifests) -> Iterator[str]:
         yield "the containers must share one store"
     for name in used:
         size = volumes.get(name, {}).get("emptyDir", {}).get("sizeLimit")
-        quota = replica_settings(manifests).models.store_quota
+        quota = replica_settings(manifests).stores.store_quota
         if size and (quota is None or quota >= quantity(size)):
             yield f"EMBER_STORE_QUOTA must be below the volume's {size}: else the pod is evicted"
 
