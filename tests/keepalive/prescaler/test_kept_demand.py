@@ -117,7 +117,7 @@ def is_full(widths):
 def test_only_the_first_round_reads_five_weeks(rounds, known):
     rounds.once(NOON)
     assert is_full(known.widths())
-    for minute in range(1, 20):
+    for minute in range(1, 8):
         rounds.once(NOON + minute * MINUTE)
         assert known.widths() == [timedelta(minutes=30)]
 
@@ -176,7 +176,7 @@ def floor(found, now, schedule):
     return decide(now, samples, FloorSpec(schedule, per_replica=0.5)).floor
 
 
-@settings(max_examples=3, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=2, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.lists(st.integers(1, 12), min_size=2, max_size=4), LATE)
 def test_the_same_floors_are_decided_as_with_a_full_read(pauses, late):
     schedule = parse(SCHEDULE)
