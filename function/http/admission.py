@@ -18,7 +18,7 @@ from function.admission.caller import RejectedError
 from function.http.edge import exchange_of
 from function.problems import Problem
 from function.request_context import Lane, current
-from function.storage.fair_semaphore import FairSemaphore
+from warmup.objects.fair_semaphore import FairSemaphore
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

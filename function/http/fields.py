@@ -21,7 +21,9 @@ from function.http.edge import exchange_of
 from function.http.jsonbody import LongString
 from function.problems import Problem
 from function.requests import Upload
-from function.storage import inline
+from function.storage.storage import problem
+from warmup.objects import data_uri
+from warmup.objects.errors import MalformedError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -245,15 +247,16 @@ def _photo(uri: str | LongString, name: str) -> Upload | str:
     if bytes(uri.raw[:5]).lower() == b"data:":
         coded = b"base64" in bytes(uri.raw[: jsonbody.LONG]).partition(b",")[0].lower()
         try:
-            found = inline.decoded(
+            found = data_uri.decoded(
                 uri.plain
                 if coded
-                else _text_of(uri, name, inline.MAX_ESCAPED).encode(errors="surrogatepass")
+                else _text_of(uri, name, data_uri.MAX_ESCAPED).encode(errors="surrogatepass")
             )
-        except Problem as problem:
+        except (Problem, MalformedError) as error:
+            wrong = error if isinstance(error, Problem) else problem(error)
             raise Problem(
-                problem.code, f"`{name}`: {problem.detail}", **{"field": name} | problem.extra
-            ) from problem
+                wrong.code, f"`{name}`: {wrong.detail}", **{"field": name} | wrong.extra
+            ) from error
         return _upload(Upload(found.data, name, found.facts.media_type))
     return _text_of(uri, name, _MAX_URI)
 

@@ -24,6 +24,7 @@ from function.http.uris import check_bucket
 from function.problems import Problem, UnavailableError, retry_after
 from function.requests import SwapRequest
 from function.telemetry import trace_context
+from warmup.objects.errors import RefusedError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Mapping
@@ -226,12 +227,12 @@ class JobRequests:
             return None
         if not uri.startswith(("https://", "http://")):
             raise Problem("bad_value", "`callback` is an https: URI.", field="callback")
-        from function.storage.web import checked
+        from warmup.objects.web import checked
 
         try:
             checked(uri)
-        except Problem as problem:
-            raise Problem("bad_value", f"`callback`: {problem.detail}", field="callback") from None
+        except RefusedError as error:
+            raise Problem("bad_value", f"`callback`: {error}", field="callback") from None
         if secret is None:
             raise Problem(
                 "missing_field",

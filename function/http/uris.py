@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING, Protocol
 
 from function.problems import Problem
 from function.requests import Upload
-from function.storage import names
+from function.storage.storage import problem
+from warmup.objects import gs_uri
+from warmup.objects.errors import RefusedError
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from function.storage.place import Take
     from function.storage.storage import Storage
+    from warmup.objects.protocol import Take
 
 _MAX_SCHEME = 40
 
@@ -88,7 +90,10 @@ def check_bucket(uri: str, buckets: Collection[str], setting: str) -> None:
     Raises:
         Problem: `object_forbidden`, `bad_value`.
     """
-    bucket, name, _ = names.parse(uri)
+    try:
+        bucket, name, _ = gs_uri.parse(uri)
+    except RefusedError as error:
+        raise problem(error) from None
     for each in buckets:
         allowed, slash, prefix = each.partition("/")
         if each == "*" or (bucket == allowed and (not slash or name.startswith(prefix))):

@@ -1,1 +1,1 @@
-"""Bytes behind URIs: read with limits, written with preconditions, by scheme."""
+"""Where the URIs of requests may lead."""

@@ -21,6 +21,17 @@ _NOT_FOR_STRANGERS = tuple(
 not every version of Python says that they are not global."""
 
 
+def allowed(scheme: str, text: str, networks: Iterable[Network]) -> bool:
+    """Whether a URI of a stranger may lead to an address.
+
+    Args:
+        scheme: `https`, or `http`, which leads only into the networks.
+        text: the address.
+        networks: those of the operator's choice, public or not.
+    """
+    return (scheme == "https" and public(text)) or inside(text, networks)
+
+
 def inside(text: str, networks: Iterable[Network]) -> bool:
     """Whether an address is in one of the networks; what is no canonical address is in none."""
     try:

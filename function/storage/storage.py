@@ -1,17 +1,29 @@
-"""The storage: finds the place that a URI leads to, and tries again what fails in passing.
+"""What requests may do with the objects behind URIs: where they may lead, and how long it may take.
 
-A place is made when the first URI needs it, so that what it imports costs nobody else.
+`warmup.objects` reads and writes them. Here is decided which addresses and folders a URI of a
+stranger may lead to; what fails in passing is tried again, and what stays wrong becomes a problem.
 """
 
 from __future__ import annotations
 
 import asyncio
-import math
+import logging
 from typing import TYPE_CHECKING, TypeVar
 
-from function.problems import Problem
+from function.problems import ObjectNotFoundError, Problem, UnavailableError
+from function.storage import addresses
+from warmup.objects.errors import (
+    ChangedError,
+    CompressedError,
+    MalformedError,
+    NotFoundError,
+    RefusedError,
+    TooLargeError,
+    TransientError,
+    UnsupportedError,
+)
+from warmup.objects.pace import TooSlowError
 from warmup.objects.retry import Patience
-from warmup.objects.source import TransientError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -20,13 +32,22 @@ if TYPE_CHECKING:
     from aiohttp.abc import AbstractResolver
 
     from function.storage.addresses import Network
-    from function.storage.place import Facts, Object, Place, Take
+    from warmup.objects.protocol import Facts, Object, ObjectStore, Take
+
+log = logging.getLogger("ember.storage")
 
 T = TypeVar("T")
 
 SCHEMES = ("data", "https", "http", "gs", "file")
 _TRIES_AGAIN = 4
 _SILENCE_S = 10.0  # how long a connection may bring nothing
+_CODES: dict[type[RefusedError], str] = {
+    TooLargeError: "object_too_large",
+    MalformedError: "bad_value",
+    UnsupportedError: "unsupported_uri",
+    CompressedError: "unsupported_media_type",
+    RefusedError: "object_forbidden",
+}
 
 
 class Storage:
@@ -49,29 +70,32 @@ class Storage:
     ) -> None:
         self._networks, self._folders, self._resolver = networks, folders, resolver
         self._timeout_s = timeout_s
-        self._places: dict[str, Place] = {}
+        self._stores: dict[str, ObjectStore] = {}
 
     async def stat(self, uri: str) -> Facts | None:
         """What is known about an object; None when there is none.
 
         Raises:
-            Problem: see `Place`; `storage_unavailable`.
+            Problem: why it cannot be known.
         """
-        place = self._place(uri)
+        store = self._store(uri)
         try:
-            return await self._patient(lambda: place.stat(uri))
-        except Problem as problem:
-            if problem.code == "object_not_found":
-                return None
-            raise
+            return await self._patient(lambda: store.stat(uri))
+        except ObjectNotFoundError:
+            return None
 
     async def read(self, uri: str, limit: int, take: Take = lambda _: None) -> Object:
-        """Read an object; see `Place.read`.
+        """Read an object.
+
+        Args:
+            uri: where it is.
+            limit: the most bytes that it may have; no more than that is ever held.
+            take: is asked for room before bytes come.
 
         Raises:
-            Problem: see `Place`; `storage_unavailable`; what `take` raises.
+            Problem: why it cannot be read; what `take` raises.
         """
-        place = self._place(uri)
+        store = self._store(uri)
         taken = asked = 0
 
         def take_once(size: int) -> None:
@@ -85,7 +109,7 @@ class Storage:
         async def attempt() -> Object:
             nonlocal asked
             asked = 0
-            return await place.read(uri, limit, take_once)
+            return await store.read(uri, limit, take_once)
 
         return await self._patient(attempt)
 
@@ -98,18 +122,18 @@ class Storage:
         metadata: Mapping[str, str] | None = None,
         if_generation_match: int | None = None,
     ) -> int | None:
-        """Write an object; see `Place.write`.
+        """Write an object whole or not at all; its generation, where there is such a thing.
 
         With a precondition, a try whose answer got lost makes the next one fail with
         `ChangedError`: whoever writes has to look whether what is there is its own.
 
         Raises:
             ChangedError: something else is there than the precondition asks for.
-            Problem: see `Place`; `storage_unavailable`.
+            Problem: why it cannot be done.
         """
-        place = self._place(uri)
+        store = self._store(uri)
         return await self._patient(
-            lambda: place.write(
+            lambda: store.write(
                 uri,
                 data,
                 media_type=media_type,
@@ -122,10 +146,10 @@ class Storage:
         """Delete an object; there may be none.
 
         Raises:
-            Problem: see `Place`; `storage_unavailable`.
+            Problem: why it cannot be done.
         """
-        place = self._place(uri)
-        await self._patient(lambda: place.delete(uri))
+        store = self._store(uri)
+        await self._patient(lambda: store.delete(uri))
 
     async def post(self, uri: str, data: bytes, headers: Mapping[str, str]) -> int:
         """Send something to a web server, once; the status of its answer.
@@ -134,58 +158,64 @@ class Storage:
             Problem: the URI is none, or may not be used.
             TransientError: there is no answer.
         """
-        from function.storage.web import Web
+        from warmup.objects.web import WebStore
 
-        place = self._place(uri)
-        if not isinstance(place, Web):
+        store = self._store(uri)
+        if not isinstance(store, WebStore):
             raise Problem("bad_value", "Only https:// URIs can be posted to.")
         try:
             async with asyncio.timeout(self._timeout_s):
-                return await place.post(uri, data, headers)
+                return await store.post(uri, data, headers)
+        except RefusedError as error:
+            raise problem(error) from error
         except TimeoutError:
             raise TransientError("it takes too long") from None
 
     async def close(self) -> None:
         """Close all connections."""
-        for place in self._places.values():
-            await place.close()
-        self._places.clear()
+        for store in self._stores.values():
+            await store.close()
+        self._stores.clear()
 
-    def _place(self, uri: str) -> Place:
+    def _store(self, uri: str) -> ObjectStore:
         scheme = uri.partition(":")[0].lower()
         scheme = "https" if scheme == "http" else scheme
-        if scheme not in self._places:
-            self._places[scheme] = self._made(scheme)
-        return self._places[scheme]
+        if scheme not in self._stores:
+            self._stores[scheme] = self._opened(scheme)
+        return self._stores[scheme]
 
-    def _made(self, scheme: str) -> Place:
+    def _opened(self, scheme: str) -> ObjectStore:
+        """The store of a scheme, imported when the first URI needs it."""
         match scheme:
             case "data":
-                from function.storage.inline import Inline
+                from warmup.objects.data_uri import DataStore
 
-                return Inline()
+                return DataStore()
             case "https":
-                from function.storage.web import Web
+                from warmup.objects.web import WebStore
 
-                return Web(self._networks, _SILENCE_S, self._resolver)
+                return WebStore(self._allowed, _SILENCE_S, self._resolver)
             case "file":
-                from function.storage.local import Local
+                from warmup.objects.local import FileStore
 
-                return Local(self._folders)
+                return FileStore(self._folders)
             case "gs":
                 try:
-                    from function.storage.gcs import Gcs
+                    from warmup.objects.gcs import GcsStore
                 except ModuleNotFoundError as error:
                     raise Problem(
                         "unsupported_uri",
                         f"gs:// URIs need {error.name} on the server.",
                         hint="On the server: pip install 'ember-function[gcs]'.",
                     ) from None
-                return Gcs(_SILENCE_S)
+                return GcsStore(_SILENCE_S)
         raise Problem(
             "unsupported_uri",
             f"The scheme {scheme[:20]} is not supported; {', '.join(SCHEMES)} are.",
         )
+
+    def _allowed(self, scheme: str, address: str) -> bool:
+        return addresses.allowed(scheme, address, self._networks)
 
     async def _patient(self, attempt: Callable[[], Awaitable[T]]) -> T:
         """The result of the first try that does not fail in passing."""
@@ -195,22 +225,35 @@ class Storage:
                 while True:
                     try:
                         return await attempt()
+                    except ChangedError:
+                        raise
+                    except RefusedError as error:
+                        raise problem(error) from error
                     except TransientError as error:
+                        if error.public != str(error):
+                            log.warning("the store fails", extra={"reason": str(error)})
                         wait_s = patience.wait_s(0, error.retry_after_s)
                         if wait_s is None:
-                            raise _unavailable(str(error), error.retry_after_s) from error
+                            raise _unavailable(error.public, error.retry_after_s) from error
                         await asyncio.sleep(wait_s)
         except TimeoutError:
             if not clock.expired():
                 raise
-            problem = _unavailable(f"that took longer than {self._timeout_s:g} seconds", 1)
-            problem.extra |= {"limit": self._timeout_s, "setting": "EMBER_URI_TIMEOUT_S"}
-            raise problem from None
+            limits = {"limit": self._timeout_s, "setting": "EMBER_URI_TIMEOUT_S"}
+            reason = f"that took longer than {self._timeout_s:g} seconds"
+            raise _unavailable(reason, 1, **limits) from None
 
 
-def _unavailable(reason: str, again_s: float) -> Problem:
-    return Problem(
-        "storage_unavailable",
-        f"What is behind the URI cannot be reached: {reason}.",
-        headers={"Retry-After": str(max(1, math.ceil(again_s)))},
-    )
+def problem(error: RefusedError) -> Problem:
+    """What a caller is answered when an object cannot be read or written."""
+    if isinstance(error, NotFoundError):
+        return ObjectNotFoundError(error.public)
+    if isinstance(error, TooSlowError):
+        return UnavailableError("storage_unavailable", error.public, 60, **error.extra)
+    code = next(code for kind, code in _CODES.items() if isinstance(error, kind))
+    return Problem(code, error.public, **error.extra)
+
+
+def _unavailable(reason: str, again_s: float, **extra: object) -> UnavailableError:
+    detail = f"What is behind the URI cannot be reached: {reason}."
+    return UnavailableError("storage_unavailable", detail, again_s, **extra)

@@ -59,7 +59,7 @@ def model_of(file: File) -> Model:
 @pytest.fixture
 def small_parts(monkeypatch) -> None:
     """Parts of 64 KiB, so that small files have several; the bench uses the real size."""
-    monkeypatch.setattr("warmup.objects.partial.PART", 64 * 1024)
+    monkeypatch.setattr("warmup.models.partial.PART", 64 * 1024)
 
 
 @pytest.fixture

@@ -98,7 +98,7 @@ def prefetch(
             list(pool.map(look, files.values()))
         if missing := [file for file in files.values() if file.sha256 not in held]:
             _may_fetch(missing, store, settings)
-            from warmup.objects.job import FetchJob, run
+            from warmup.models.fetch_job import FetchJob, run
 
             keep = frozenset(files)
             job = FetchJob(store, settings.fetch, find, shared, keep, ways, report, held)

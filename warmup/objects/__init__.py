@@ -1,1 +1,1 @@
-"""Fetching files over networks that break, from servers that lie, into a store."""
+"""Objects behind URIs: gs, https, file and data; read, fetched in ranges, and written."""

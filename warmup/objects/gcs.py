@@ -1,7 +1,8 @@
-"""Files from Google Cloud Storage.
+"""Objects of Google Cloud Storage: `gs://bucket/name`, or `gs://bucket/name#generation`.
 
-Google's library finds credentials and objects. The bytes come over the connections that all other
-files use, for those can be given up when they stall, and cost half of the library's processor time.
+Google's library finds credentials and does what is small, in threads. Models come over the
+connections that all other files use, for those can be given up when they stall, and cost half of
+the library's processor time.
 
 STORAGE_EMULATOR_HOST leads to an emulator, as it does everywhere. Without credentials, what is
 public can still be read.
@@ -9,8 +10,10 @@ public can still be read.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import threading
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import unquote, urlsplit
@@ -28,34 +31,47 @@ from google.auth.transport.requests import Request
 from google.cloud import storage
 from requests.exceptions import RequestException, SSLError
 
+from warmup.objects import gs_uri
+from warmup.objects.errors import (
+    ChangedError,
+    MalformedError,
+    NotFoundError,
+    RefusedError,
+    RestartError,
+    TooLargeError,
+    TransientError,
+)
 from warmup.objects.http import HttpSource
+from warmup.objects.protocol import Facts, Object
 from warmup.objects.retry import retry_after
-from warmup.objects.source import Facts, RefusedError, RestartError, TransientError
 from warmup.objects.thread import in_thread
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping
 
     import aiohttp
     from google.auth.credentials import Credentials
+    from google.cloud.storage import Blob
 
-    from warmup.objects.source import Sink
+    from warmup.objects.protocol import Sink, Take
 
 T = TypeVar("T")
 
+READ = "https://www.googleapis.com/auth/devstorage.read_only"
+WRITE = "https://www.googleapis.com/auth/devstorage.read_write"
 _TAGS = ("x-goog-generation",)
-_READ = ("https://www.googleapis.com/auth/devstorage.read_only",)
+_THREADS = 32
 
 
 class Cloud:
     """Who we are, found out when it is first asked, and the client that says so.
 
     Args:
-        scopes: what we want to be allowed.
+        scope: what we want to be allowed: `READ` or `WRITE`.
     """
 
-    def __init__(self, scopes: Sequence[str] = _READ) -> None:
-        self._scopes = scopes
+    def __init__(self, scope: str = READ) -> None:
+        self._scope = scope
         self._lock = threading.Lock()
         self._credentials: Credentials | None = None
         self._client: storage.Client | None = None
@@ -64,7 +80,7 @@ class Cloud:
         """The client; looking for credentials may use the network."""
         with self._lock:
             if self._client is None:
-                self._credentials = _credentials(self._scopes)
+                self._credentials = _credentials(self._scope)
                 self._client = storage.Client(project="none", credentials=self._credentials)
             return self._client
 
@@ -83,9 +99,89 @@ class Cloud:
             self._client.close()
 
 
+class GcsStore:
+    """An `ObjectStore` of `gs://` URIs.
+
+    Args:
+        silence_s: how long an answer may take to come.
+    """
+
+    def __init__(self, silence_s: float) -> None:
+        self._silence_s = silence_s
+        self._cloud = Cloud(WRITE)
+        self._threads = asyncio.Semaphore(_THREADS)
+
+    async def stat(self, uri: str) -> Facts:
+        """Size, generation, media type and metadata."""
+        return await self._do(lambda: _facts(self._asked(uri)))
+
+    async def read(self, uri: str, limit: int, take: Take) -> Object:
+        """Read exactly the generation that was asked about first."""
+        facts = await self.stat(uri)
+        if (facts.size or 0) > limit:
+            raise TooLargeError(limit, facts.size)
+        take(facts.size or 0)
+        sink = _Memory(limit)
+
+        def download() -> None:
+            self._blob(uri, facts.generation).download_to_file(
+                sink, timeout=self._silence_s, retry=None
+            )
+
+        await self._do(download)
+        return Object(bytes(sink.data), facts)
+
+    async def write(
+        self,
+        uri: str,
+        data: bytes,
+        *,
+        media_type: str,
+        metadata: Mapping[str, str],
+        if_generation_match: int | None,
+    ) -> int | None:
+        """Write it in one request, which has the precondition."""
+
+        def upload() -> int | None:
+            blob = self._blob(uri)
+            blob.metadata = dict(metadata)
+            blob.upload_from_string(
+                data,
+                content_type=media_type,
+                if_generation_match=if_generation_match,
+                timeout=self._silence_s,
+                retry=None,
+            )
+            return None if blob.generation is None else int(blob.generation)
+
+        return await self._do(upload)
+
+    async def delete(self, uri: str) -> None:
+        """Delete the latest generation, if there is any."""
+        with suppress(NotFoundError):
+            await self._do(lambda: self._blob(uri).delete(timeout=self._silence_s, retry=None))
+
+    async def close(self) -> None:
+        """Close its connections."""
+        self._cloud.close()
+
+    async def _do(self, work: Callable[[], T]) -> T:
+        async with self._threads:
+            return await in_thread(lambda: translating(work))
+
+    def _asked(self, uri: str) -> Blob:
+        blob = self._blob(uri)
+        blob.reload(timeout=self._silence_s, retry=None)
+        return blob
+
+    def _blob(self, uri: str, generation: int | None = None) -> Blob:
+        bucket, name, wanted = gs_uri.parse(uri)
+        return self._cloud.client().bucket(bucket).blob(name, generation=generation or wanted)
+
+
 @dataclass(frozen=True, slots=True)
 class GcsSource:
-    """One `gs://bucket/name` URI; `gs://bucket/name#generation` for exactly that one.
+    """A `Source` of one `gs://` URI.
 
     Attributes:
         uri: the URI.
@@ -123,14 +219,37 @@ class GcsSource:
         blob = bucket.blob(unquote(parts.path[1:]), generation=generation)
         blob.reload(timeout=self.patience_s, retry=None)
         self.media[str(blob.generation)] = blob.media_link
-        return Facts(blob.size, str(blob.generation), streams=64)
+        return _facts(blob)
 
 
-def _credentials(scopes: Sequence[str]) -> Credentials:
+class _Memory:
+    """Takes bytes, as long as they are not too many: what is stored compressed comes unpacked."""
+
+    def __init__(self, limit: int) -> None:
+        self.data = bytearray()
+        self._limit = limit
+
+    def write(self, chunk: bytes) -> int:
+        if len(self.data) + len(chunk) > self._limit:
+            raise TooLargeError(self._limit)
+        self.data += chunk
+        return len(chunk)
+
+    def tell(self) -> int:
+        return len(self.data)
+
+
+def _facts(blob: Blob) -> Facts:
+    generation = int(blob.generation)
+    metadata = dict(blob.metadata or {})
+    return Facts(blob.size, str(generation), 64, generation, blob.content_type, metadata)
+
+
+def _credentials(scope: str) -> Credentials:
     if os.environ.get("STORAGE_EMULATOR_HOST"):
         return AnonymousCredentials()
     try:
-        return google.auth.default(scopes=scopes)[0]
+        return google.auth.default(scopes=(scope,))[0]
     except DefaultCredentialsError:
         return AnonymousCredentials()
 
@@ -140,7 +259,7 @@ def translating(call: Callable[[], T]) -> T:
 
     Raises:
         TransientError: it may go better at the next attempt.
-        RefusedError: it will not; with the HTTP status, where there is one.
+        RefusedError: it will not.
     """
     try:
         return call()
@@ -148,9 +267,24 @@ def translating(call: Callable[[], T]) -> T:
         reason = f"HTTP {error.code} {error.message}"
         if error.code in {408, 429} or (error.code or 500) >= 500:
             asked = getattr(error.response, "headers", {}).get("Retry-After", "")
-            raise TransientError(reason, retry_after(asked)) from error
-        raise RefusedError(reason, error.code) from error
+            raise _unanswered(reason, retry_after(asked)) from error
+        raise _refused(error.code, reason) from error
     except (SSLError, RefreshError, InvalidOperation) as error:
-        raise RefusedError(str(error)) from error
+        raise _refused(None, str(error)) from error
     except (RequestException, GoogleAuthError, OSError) as error:
-        raise TransientError(str(error)) from error
+        raise _unanswered(str(error)) from error
+
+
+def _unanswered(reason: str, retry_after_s: float = 0.0) -> TransientError:
+    return TransientError(reason, retry_after_s, "the store does not answer")
+
+
+def _refused(status: int | None, reason: str) -> RefusedError:
+    match status:
+        case 404:
+            return NotFoundError(reason, "There is nothing at the URI.")
+        case 412:
+            return ChangedError(reason)
+        case 401 | 403 | None:
+            return RefusedError(reason, "The store does not let Ember do this with the URI.")
+    return MalformedError(reason, "The store does not understand the URI.")

@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING
 
 import aiohttp
 
-from warmup.objects.retry import retry_after
-from warmup.objects.source import Facts, RefusedError, RestartError, TransientError
+from warmup.objects.errors import RefusedError, RestartError, TransientError
+from warmup.objects.protocol import Facts
+from warmup.objects.retry import PASSING, retry_after
 from warmup.objects.urls import exact
 
 if TYPE_CHECKING:
-    from warmup.objects.source import Sink
-
-_PASSING = {408, 425, 429, 500, 502, 503, 504}
+    from warmup.objects.protocol import Sink
 
 
 def session(patience_s: float) -> aiohttp.ClientSession:
@@ -62,12 +61,12 @@ class HttpSource:
             async with self.session.get(exact(self.uri), headers=asked) as response:
                 tag = self._tag(response)
                 if response.status == 416:  # what a range of an empty file is
-                    return Facts(0, tag, streams=0)
+                    return Facts(0, tag)
                 _check(response)
                 if response.status == 206:
                     total = response.headers.get("Content-Range", "").rpartition("/")[2]
-                    return Facts(int(total) if total.isdecimal() else None, tag, streams=64)
-                return Facts(response.content_length, tag, streams=0)
+                    return Facts(int(total) if total.isdecimal() else None, tag, 64)
+                return Facts(response.content_length, tag)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise _failure(error) from error
 
@@ -106,7 +105,7 @@ def _check(response: aiohttp.ClientResponse) -> None:
     if response.status in {200, 206}:
         return
     reason = f"HTTP {response.status} {response.reason}"
-    if response.status not in _PASSING:
+    if response.status not in PASSING:
         raise RefusedError(reason)
     raise TransientError(reason, retry_after(response.headers.get("Retry-After", "")))
 

@@ -15,6 +15,9 @@ LONGEST_S = 30.0
 LONGEST_ASKED_S = 120.0
 """A server that asks for more than this is not waited for."""
 
+PASSING = frozenset({408, 425, 429, 500, 502, 503, 504})
+"""The statuses of HTTP after which another attempt may go better."""
+
 _NUMBER = re.compile("[0-9]{1,10}")
 
 

@@ -5,15 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Self
 from urllib.parse import urlsplit
 
-from warmup.failures import UnavailableError
-from warmup.objects.local import LocalSource
+from warmup.objects.local import FileSource
 
 if TYPE_CHECKING:
     import aiohttp
 
-    from warmup.models.file import File
     from warmup.objects.gcs import Cloud
-    from warmup.objects.source import Source
+    from warmup.objects.protocol import Source
 
 
 class Sources:
@@ -37,34 +35,27 @@ class Sources:
         if self._cloud:
             self._cloud.close()
 
-    def of(self, file: File) -> Source:
-        """The source of a file.
+    def of(self, uri: str) -> Source:
+        """The source that a URI means.
 
         Raises:
-            UnavailableError: what reads it is not installed.
+            ModuleNotFoundError: what reads it is not installed.
         """
-        match urlsplit(file.uri).scheme:
+        match urlsplit(uri).scheme:
             case "file":
-                return LocalSource(file.uri)
+                return FileSource(uri)
             case "gs":
-                return self._gcs(file)
+                from warmup.objects.gcs import Cloud, GcsSource
+
+                self._cloud = self._cloud or Cloud()
+                return GcsSource(uri, self._cloud, self._connected(), self._patience_s)
             case _:
                 from warmup.objects.http import HttpSource
 
-                return HttpSource(file.uri, self._connected())
+                return HttpSource(uri, self._connected())
 
     def _connected(self) -> aiohttp.ClientSession:
         from warmup.objects.http import session
 
         self._session = self._session or session(self._patience_s)
         return self._session
-
-    def _gcs(self, file: File) -> Source:
-        try:
-            from warmup.objects.gcs import Cloud, GcsSource
-        except ModuleNotFoundError as error:
-            raise UnavailableError(
-                f"{file.name}: {file.source} needs {error.name}: pip install 'ember-function[gcs]'"
-            ) from error
-        self._cloud = self._cloud or Cloud()
-        return GcsSource(file.uri, self._cloud, self._connected(), self._patience_s)

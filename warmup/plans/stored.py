@@ -22,8 +22,7 @@ from warmup.models.file import File
 from warmup.models.manifest import Model
 from warmup.models.prefetch import open_store, prefetch
 from warmup.models.store import replace_file
-from warmup.objects import shared_cache
-from warmup.plans import plan_key
+from warmup.plans import plan_key, shared_cache
 from warmup.plans.plan_key import Recipe
 
 if TYPE_CHECKING:

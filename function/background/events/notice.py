@@ -10,7 +10,7 @@ from urllib.parse import unquote_plus
 
 from function import jsontext
 from function.problems import Problem
-from function.storage import names
+from warmup.objects import gs_uri
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -67,7 +67,7 @@ class Notice:
     def uri(self) -> str:
         """The URI of exactly this upload, for people and for other systems."""
         exactly = f"#{self.version}" if self.version else ""
-        return f"{self.store}{names.uri(self.bucket, self.name)[2:]}{exactly}"
+        return f"{self.store}{gs_uri.uri(self.bucket, self.name)[2:]}{exactly}"
 
 
 def read(event: CloudEvent) -> Notice | str:

@@ -11,7 +11,7 @@ from urllib.parse import quote, urlsplit
 from function.faces.select import Selection, Way
 from function.images.formats import FORMATS
 from function.problems import Problem
-from function.storage import names
+from warmup.objects import gs_uri
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -106,18 +106,18 @@ class Rule:
         """Where to read exactly the upload."""
         if self.at:
             return f"{self.at}{quote(notice.name)}"
-        return names.uri(notice.bucket, notice.name, notice.generation)
+        return gs_uri.uri(notice.bucket, notice.name, notice.generation)
 
     def latest_uri(self, notice: Notice) -> str:
         """Where to read what is now under the name of the upload."""
         return (
-            f"{self.at}{quote(notice.name)}" if self.at else names.uri(notice.bucket, notice.name)
+            f"{self.at}{quote(notice.name)}" if self.at else gs_uri.uri(notice.bucket, notice.name)
         )
 
     def sidecar_uri(self, notice: Notice) -> str:
         """Where the JSON object beside the upload is."""
         name = self.sidecar.format_map(_values(self, notice))
-        return f"{self.at}{quote(name)}" if self.at else names.uri(notice.bucket, name)
+        return f"{self.at}{quote(name)}" if self.at else gs_uri.uri(notice.bucket, name)
 
     def output_uri(self, notice: Notice) -> str:
         """Where the result goes.

@@ -15,7 +15,7 @@ from function import jsontext
 from function.background.events.rules import MARK, options_of
 from function.problems import Problem
 from function.requests import SwapRequest, Upload
-from function.storage.place import ChangedError
+from warmup.objects.errors import ChangedError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from function.background.events.notice import Notice
     from function.background.events.rules import Rule, RuleOptions, Rules
     from function.requests import Swap, SwapResult
-    from function.storage.place import Facts
     from function.storage.storage import Storage
+    from warmup.objects.protocol import Facts
 
 _SIDECAR_BYTES = 64 * 1024
 _SIDECAR = {"source", "faces", "format", "quality"}

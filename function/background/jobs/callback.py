@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from function.problems import Problem
 from function.telemetry import trace_context
-from warmup.objects.source import TransientError
+from warmup.objects.errors import TransientError
 from warmup.settings.readers import webhook_secret
 
 if TYPE_CHECKING:

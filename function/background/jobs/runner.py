@@ -27,11 +27,11 @@ from function.faces.select import Selection, Way
 from function.problems import ObjectNotFoundError, Problem
 from function.request_context import RequestContext, current
 from function.requests import SwapRequest, Upload
-from function.storage.place import ChangedError
 from function.tasks import Running
 from function.telemetry import logs
 from function.telemetry.spans import Span, SpanKind
 from function.telemetry.trace_context import TraceContext
+from warmup.objects.errors import ChangedError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence

@@ -12,8 +12,8 @@ from PIL import Image
 from function.http import fields, jsonbody
 from function.http.offload import AT_ONCE, aside
 from function.service import report
-from function.storage import inline
 from tests.function.live import COLLINS, HOPPER
+from warmup.objects import data_uri as inline
 
 
 def enlarged(data):

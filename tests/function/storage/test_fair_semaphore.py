@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
+from functools import partial
 from ipaddress import ip_network
 
 import pytest
 from aiohttp import web
 
-from function.storage import web as webs
-from function.storage.fair_semaphore import FairSemaphore
-from function.storage.pace import LEAST, WINDOW_S, Pace, TooSlowError
+from function.storage.addresses import allowed
+from warmup.objects import web as webs
+from warmup.objects.fair_semaphore import FairSemaphore
+from warmup.objects.pace import LEAST, WINDOW_S, Pace, TooSlowError
 
 from .test_web import DATA, HERE, LIMIT, Site
 
@@ -83,15 +85,15 @@ async def test_whoever_stops_waiting_leaves_nothing_behind():
 
 
 def test_a_drip_is_too_slow_and_what_comes_in_bursts_is_not():
-    drip = Pace(0.0)
+    drip = Pace("a.test", 0.0)
     for tenth in range(1, round(10 * WINDOW_S)):
         drip.note(1, tenth / 10)
     with pytest.raises(TooSlowError):
         drip.note(1, WINDOW_S)
-    bursts = Pace(0.0)
+    bursts = Pace("a.test", 0.0)
     for second in range(0, 100, 4):
         bursts.note(8 * LEAST, float(second))
-    quick_then_slow = Pace(0.0)
+    quick_then_slow = Pace("a.test", 0.0)
     quick_then_slow.note(10**6, WINDOW_S)
     with pytest.raises(TooSlowError):
         quick_then_slow.note(10, 2 * WINDOW_S)
@@ -126,7 +128,7 @@ class TestOverHttp:
         async def answer(_):
             return web.Response(body=DATA)
 
-        here = webs.Web([*HERE, *NEXT], 60.0, None)
+        here = webs.WebStore(partial(allowed, networks=[*HERE, *NEXT]), 60.0, None)
         yield here, held
         over.set()
         await here.close()

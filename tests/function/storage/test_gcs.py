@@ -9,10 +9,10 @@ import pytest
 from aiohttp import web
 
 from function.problems import Problem
-from function.storage import names
-from function.storage.place import ChangedError
 from tests.warmup.objects.gcs import fake_gcs
 from tests.warmup.objects.hostile import hostile
+from warmup.objects import gs_uri
+from warmup.objects.errors import ChangedError
 
 from .conftest import refused
 
@@ -33,7 +33,7 @@ def here(storage, bucket):
 
 @pytest.mark.parametrize("name", ["a/b c+ü%.jpg", "%41.jpg", "what?#1.jpg", "a//b.jpg"])
 async def test_what_was_written_is_read_with_its_type_and_metadata(here, bucket, name):
-    uri = names.uri("photos", name)
+    uri = gs_uri.uri("photos", name)
     generation = await here.write(
         uri, DATA, media_type="image/webp", metadata={"ember-of": "ü", "x": "1"}
     )

@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 import pytest
 
-from function.storage.place import ChangedError
+from warmup.objects.errors import ChangedError
 
 from .conftest import refused
 

@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-from function.storage.place import ChangedError
+from warmup.objects.errors import ChangedError
 
 from .conftest import refused
 

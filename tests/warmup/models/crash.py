@@ -18,16 +18,16 @@ from pathlib import Path
 
 import aiohttp  # noqa: F401  # once here, not once in each child
 
+import warmup.models.fetch_job
+import warmup.models.partial
 import warmup.objects.http
-import warmup.objects.job
-import warmup.objects.partial
 from warmup.models import manifest
 from warmup.models.prefetch import prefetch
 from warmup.settings.settings import StoreSettings
 from warmup.settings.variables import build
 
-warmup.objects.partial.PART = 64 * 1024
-warmup.objects.partial._SAVE_EVERY_S = 0.01  # these transfers do not last half a second
+warmup.models.partial.PART = 64 * 1024
+warmup.models.partial._SAVE_EVERY_S = 0.01  # these transfers do not last half a second
 
 
 class Crash:

@@ -243,7 +243,7 @@ class TestBrokenConnections:
         behave = lambda request: request.answer(  # noqa: E731
             content, cut=None if request.probe else 1024 * KIB + 1, rudely=False
         )
-        monkeypatch.setattr("warmup.objects.partial.PART", len(content))
+        monkeypatch.setattr("warmup.models.partial.PART", len(content))
         (path,) = fetch(settings, file_of(content, site.put(content, behave)))
         assert path.read_bytes() == content
 

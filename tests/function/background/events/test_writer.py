@@ -6,7 +6,7 @@ import pytest
 
 from function.background.events.notice import Notice
 from function.background.events.writer import ExistingOutput, there
-from function.storage.place import Facts
+from warmup.objects.protocol import Facts
 
 NOTICE = Notice("gs", "uploads", "a#b.jpg", "17")
 

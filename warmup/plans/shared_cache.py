@@ -11,6 +11,7 @@ from urllib.parse import unquote, urlsplit
 
 from warmup.failures import UnavailableError
 from warmup.models.store import replace_file
+from warmup.objects.errors import ObjectError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _MOST = 1 << 20
-_READ = "https://www.googleapis.com/auth/devstorage.read_only"
-_WRITE = "https://www.googleapis.com/auth/devstorage.read_write"
 
 
 def uri(place: str) -> str:
@@ -47,7 +46,7 @@ def read(place: str, patience_s: float) -> bytes | None:
             return None
         return bytes(blob.download_as_bytes(end=_MOST, timeout=patience_s, retry=None))
 
-    return _in_cloud(place, _READ, download)
+    return _in_cloud(place, download)
 
 
 def write(place: str, content: Path | str) -> None:
@@ -75,26 +74,25 @@ def write(place: str, content: Path | str) -> None:
         else:
             blob.upload_from_string(content, content_type="application/json")
 
-    _in_cloud(place, _WRITE, upload)
+    _in_cloud(place, upload, write=True)
 
 
 def _path(place: str) -> Path:
     return Path(unquote(urlsplit(place).path) if urlsplit(place).scheme else place)
 
 
-def _in_cloud(place: str, scope: str, call: Callable[[Any], T]) -> T:
+def _in_cloud(place: str, call: Callable[[Any], T], *, write: bool = False) -> T:
     try:
-        from warmup.objects.gcs import Cloud, translating
-        from warmup.objects.source import RefusedError, TransientError
+        from warmup.objects import gcs
     except ModuleNotFoundError as error:
         raise UnavailableError(
             f"{place} needs {error.name}: pip install 'ember-function[gcs]'"
         ) from error
-    parts, cloud = urlsplit(place), Cloud((scope,))
+    parts, cloud = urlsplit(place), gcs.Cloud(gcs.WRITE if write else gcs.READ)
     try:
         blob = cloud.client().bucket(parts.netloc).blob(unquote(parts.path[1:]))
-        return translating(lambda: call(blob))
-    except (RefusedError, TransientError) as error:
+        return gcs.translating(lambda: call(blob))
+    except ObjectError as error:
         raise UnavailableError(f"{place}: {error}") from error
     finally:
         cloud.close()

@@ -1,8 +1,8 @@
 """`https://` and `http://` URIs of strangers, with aiohttp.
 
-They lead only to public addresses and to networks that are allowed. That is decided for the address
-of each socket before it connects, after names were resolved and for every redirect, so that no name
-can mean something else a moment later. No proxy, cookie or credentials of Ember are ever used.
+Whether one may lead to an address is asked for the address of each socket before it connects, after
+names were resolved and for every redirect, so that no name can mean something else a moment later.
+No proxy, cookie or credentials of Ember are ever used.
 """
 
 from __future__ import annotations
@@ -12,37 +12,35 @@ import errno
 import re
 import socket
 import ssl
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING
 
 import aiohttp
 
-from function.problems import Problem
-from function.storage.addresses import inside, public
-from function.storage.fair_semaphore import FairSemaphore
-from function.storage.pace import LEAST, Pace, TooSlowError
-from function.storage.place import (
+from warmup.objects.errors import (
     ChangedError,
-    Facts,
-    Object,
-    forbidden,
-    missing_is_fine,
-    not_found,
-    too_large,
+    CompressedError,
+    MalformedError,
+    NotFoundError,
+    RefusedError,
+    TooLargeError,
+    TransientError,
+    UnsupportedError,
 )
-from warmup.objects.retry import retry_after
-from warmup.objects.source import TransientError
+from warmup.objects.fair_semaphore import FairSemaphore
+from warmup.objects.pace import Pace
+from warmup.objects.protocol import Facts, Object
+from warmup.objects.retry import PASSING, retry_after
 from warmup.objects.urls import exact
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping, Sequence
+    from collections.abc import AsyncIterator, Callable, Mapping
 
     from aiohttp.abc import AbstractResolver
     from aiohttp.typedefs import LooseHeaders
     from yarl import URL
 
-    from function.storage.addresses import Network
-    from function.storage.place import Take
+    from warmup.objects.protocol import Take
 
 _REDIRECTS = {301, 302, 303, 307, 308}
 _FOLLOWED = {"GET", "HEAD"}
@@ -50,7 +48,6 @@ _POOLS = {"GET": "read", "HEAD": "read", "PUT": "write", "DELETE": "write", "POS
 _PLACES = {"read": (128, 16), "write": (64, 16), "tell": (32, 4)}
 """How many connections each kind of call has for itself, and of them for one host."""
 _MOST_REDIRECTS = 5
-_PASSING = {408, 425, 429, 500, 502, 503, 504}
 _METADATA = re.compile(r"x-(?:amz|goog)-meta-(.+)")
 _REFUSED = {401, 402, 403, 407, 451}
 
@@ -62,49 +59,51 @@ class NotAllowedError(OSError):
         super().__init__(errno.EACCES, "not a public address")
 
 
-class Web:
-    """See `Place`. Writing is a PUT, as signed URLs of object stores take it.
+class WebStore:
+    """An `ObjectStore` of web servers. Writing is a PUT, as signed URLs of object stores take it.
 
     Args:
-        networks: what is allowed though it is not public; plain `http://` leads only there.
+        allowed: whether a scheme (`https` or `http`) may lead to an address.
         silence_s: how long a connection may bring nothing.
         resolver: finds the addresses of hosts; None for the system's.
     """
 
     def __init__(
-        self, networks: Sequence[Network], silence_s: float, resolver: AbstractResolver | None
+        self,
+        allowed: Callable[[str, str], bool],
+        silence_s: float,
+        resolver: AbstractResolver | None,
     ) -> None:
-        self._networks, self._silence_s, self._resolver = networks, silence_s, resolver
+        self._allowed, self._silence_s, self._resolver = allowed, silence_s, resolver
         self._trust: ssl.SSLContext | None = None
         self._sessions: dict[tuple[str, str], aiohttp.ClientSession] = {}
         self._places = {pool: FairSemaphore(every, each) for pool, (every, each) in _PLACES.items()}
 
     async def stat(self, uri: str) -> Facts:
-        """See `Place`."""
+        """Size, media type and metadata, as the headers have them."""
         async with self._answer("HEAD", uri) as response:
             return _facts(response)
 
     async def read(self, uri: str, limit: int, take: Take) -> Object:
-        """See `Place`."""
+        """Read it, unless it is too large, compressed or comes too slowly."""
         async with self._answer("GET", uri) as response:
             facts = _facts(response)
             if facts.size is not None:
                 if facts.size > limit:
-                    raise too_large(limit, facts.size)
+                    raise TooLargeError(limit, facts.size)
                 take(facts.size)
             if response.headers.get("Content-Encoding", "identity").lower() != "identity":
-                raise Problem(
-                    "unsupported_media_type",
+                raise CompressedError(
                     "What is behind the URI comes compressed (Content-Encoding).",
                     hint="Photos already are; store the file as it is.",
                 )
             data = bytearray()
             clock = asyncio.get_running_loop().time
-            pace = Pace(clock())
+            pace = Pace(str(response.url.host), clock())
             async for chunk in response.content.iter_any():
                 pace.note(len(chunk), clock())
                 if len(data) + len(chunk) > limit:
-                    raise too_large(limit)
+                    raise TooLargeError(limit)
                 if facts.size is None:
                     take(len(chunk))
                 data += chunk
@@ -119,18 +118,18 @@ class Web:
         metadata: Mapping[str, str],  # noqa: ARG002 (each store has headers of its own for it)
         if_generation_match: int | None,
     ) -> int | None:
-        """See `Place`; the only precondition that there is here is 0."""
+        """Write it; the only precondition that there is here is 0."""
         headers = {"Content-Type": media_type}
         if if_generation_match:
-            raise Problem("unsupported_uri", "Behind https:// URIs there are no generations.")
+            raise UnsupportedError("Behind https:// URIs there are no generations.")
         if if_generation_match == 0:
             headers["If-None-Match"] = "*"
         async with self._answer("PUT", uri, headers=headers, data=data):
             return None
 
     async def delete(self, uri: str) -> None:
-        """See `Place`."""
-        with missing_is_fine():
+        """Delete it; that there is nothing is fine."""
+        with suppress(NotFoundError):
             async with self._answer("DELETE", uri):
                 pass
 
@@ -138,14 +137,14 @@ class Web:
         """Send something; the status of the answer, whatever it is.
 
         Raises:
-            Problem: the URI is none, or may not be used.
+            RefusedError: the URI is none, or may not be used.
             TransientError: there is no answer.
         """
         async with self._answer("POST", uri, headers, data) as response:
             return response.status
 
     async def close(self) -> None:
-        """See `Place`."""
+        """Close all connections."""
         for session in self._sessions.values():
             await session.close()
 
@@ -171,26 +170,19 @@ class Web:
                             yield response
                             return
                         url = _next(response)
-        except TooSlowError:
-            raise Problem(
-                "storage_unavailable",
-                f"What {url.host} sends comes too slowly: fewer than {LEAST} bytes a second.",
-                headers={"Retry-After": "60"},
-                limit=LEAST,
-            ) from None
         except aiohttp.ClientConnectorCertificateError as error:
-            raise forbidden(f"The certificate of {url.host} is not good.") from error
+            raise RefusedError(f"The certificate of {url.host} is not good.") from error
         except aiohttp.ClientConnectorError as error:
             if isinstance(error.os_error, NotAllowedError):
-                raise forbidden(_why(url)) from None
+                raise RefusedError(_why(url)) from None
             if isinstance(error, aiohttp.ClientConnectorDNSError) and _unknown(error.os_error):
-                raise not_found(f"There is no host {url.host}.") from None
+                raise NotFoundError(f"There is no host {url.host}.") from None
             raise TransientError(f"no connection to {url.host}") from error
         except (aiohttp.InvalidURL, aiohttp.NonHttpUrlClientError):
-            raise Problem("bad_value", "The URI is malformed.") from None
+            raise MalformedError("The URI is malformed.") from None
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise TransientError(f"{url.host} broke off ({type(error).__name__})") from error
-        raise not_found(f"The URI leads to more than {_MOST_REDIRECTS} redirects.")
+        raise NotFoundError(f"The URI leads to more than {_MOST_REDIRECTS} redirects.")
 
     async def _session(self, scheme: str, pool: str) -> aiohttp.ClientSession:
         """The session for a scheme and a kind of call; each has connections of its own.
@@ -220,8 +212,7 @@ class Web:
         """A socket for an address that will be connected to, if it may be."""
         family, kind, protocol, _, address = info
         host = str(address[0])
-        allowed = scheme == "https" and public(host)
-        if not (allowed or inside(host, self._networks)):
+        if not self._allowed(scheme, host):
             raise NotAllowedError
         return socket.socket(family, kind, protocol)
 
@@ -230,7 +221,8 @@ def checked(uri: str) -> URL:
     """The URI, when it is one that may be asked for.
 
     Raises:
-        Problem: `bad_value`, `object_forbidden`.
+        MalformedError: it is none.
+        RefusedError: it has a user or a password in it.
     """
     try:
         url = exact(uri)
@@ -238,9 +230,9 @@ def checked(uri: str) -> URL:
     except ValueError:
         good = False
     if not good:
-        raise Problem("bad_value", "The URI is malformed.")
+        raise MalformedError("The URI is malformed.")
     if url.user is not None or url.password is not None:
-        raise forbidden("The URI has a user or a password in it; use a signed URL instead.")
+        raise RefusedError("The URI has a user or a password in it; use a signed URL instead.")
     return url.with_fragment(None)
 
 
@@ -249,12 +241,12 @@ def _next(response: aiohttp.ClientResponse) -> URL:
     try:
         url = response.url.join(exact(response.headers["Location"]))
     except (KeyError, ValueError):
-        raise not_found("The URI leads to a redirect that leads nowhere.") from None
+        raise NotFoundError("The URI leads to a redirect that leads nowhere.") from None
     if url.scheme not in {"https", "http"} or (response.url.scheme, url.scheme) == (
         "https",
         "http",
     ):
-        raise forbidden("The URI leads to a redirect to something that is not https://.")
+        raise RefusedError("The URI leads to a redirect to something that is not https://.")
     return checked(str(url))
 
 
@@ -274,13 +266,13 @@ def _check(response: aiohttp.ClientResponse) -> None:
     if 200 <= status < 300 and status != 206:
         return
     reason = f"{response.url.host} answers {status}"
-    if status in _PASSING:
+    if status in PASSING:
         raise TransientError(reason, retry_after(response.headers.get("Retry-After", "")))
     if status in {409, 412} and response.method == "PUT":
         raise ChangedError
     if status in _REFUSED:
-        raise forbidden(f"{reason}: the URI may not be used.")
-    raise not_found(f"{reason}: there is nothing for us at the URI.")
+        raise RefusedError(f"{reason}: the URI may not be used.")
+    raise NotFoundError(f"{reason}: there is nothing for us at the URI.")
 
 
 def _facts(response: aiohttp.ClientResponse) -> Facts:
@@ -291,4 +283,4 @@ def _facts(response: aiohttp.ClientResponse) -> Facts:
         if (match := _METADATA.fullmatch(name.lower()))
     }
     media_type = response.content_type if declared else None
-    return Facts(response.content_length, media_type, metadata=metadata)
+    return Facts(response.content_length, media_type=media_type, metadata=metadata)

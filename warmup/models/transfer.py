@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING, TypeVar
 
 from warmup.failures import UnavailableError
 from warmup.models.file import HEAD
-from warmup.objects.partial import Head, PartialWriter
+from warmup.models.partial import Head, PartialWriter
+from warmup.objects.errors import RefusedError, RestartError, TransientError
 from warmup.objects.retry import Patience
-from warmup.objects.source import RefusedError, RestartError, TransientError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine
 
-    from warmup.objects.partial import Partial, PartialRange
-    from warmup.objects.source import Facts, Source
+    from warmup.models.partial import Partial, PartialRange
+    from warmup.objects.protocol import Facts, Source
     from warmup.settings.settings import FetchSettings
 
 T = TypeVar("T")

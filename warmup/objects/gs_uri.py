@@ -1,11 +1,11 @@
-"""Names of objects as `gs://` URIs, and back."""
+"""`gs://bucket/name` URIs, put together and taken apart."""
 
 from __future__ import annotations
 
 import re
 from urllib.parse import quote, unquote, urlsplit
 
-from function.problems import Problem
+from warmup.objects.errors import MalformedError
 
 _GENERATION = re.compile("[0-9]{1,19}")
 
@@ -20,7 +20,7 @@ def parse(uri: str) -> tuple[str, str, int | None]:
     """Bucket, name and generation of a `gs://` URI; its name may be percent-encoded, once.
 
     Raises:
-        Problem: `bad_value`.
+        MalformedError: it is none.
     """
     try:
         parts = urlsplit(uri)
@@ -29,5 +29,5 @@ def parse(uri: str) -> tuple[str, str, int | None]:
     except ValueError:
         good, generation = False, ""
     if not good or (generation and not _GENERATION.fullmatch(generation)):
-        raise Problem("bad_value", "A gs: URI looks like gs://bucket/folder/photo.jpg.")
+        raise MalformedError("A gs: URI looks like gs://bucket/folder/photo.jpg.")
     return parts.netloc, name, int(generation) if generation else None

@@ -8,13 +8,13 @@ import re
 from typing import TYPE_CHECKING
 from urllib.parse import unquote_to_bytes
 
-from function.problems import Problem
-from function.storage.place import Facts, Object, forbidden, too_large
+from warmup.objects.errors import MalformedError, RefusedError, TooLargeError
+from warmup.objects.protocol import Facts, Object
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from function.storage.place import Take
+    from warmup.objects.protocol import Take
 
 _AT_ONCE = 256 * 1024  # characters; more are decoded on a thread
 _MAX_HEAD = 1024  # characters up to the comma
@@ -27,11 +27,11 @@ _ESCAPES = [
 """The letters of base64 that have a meaning in URIs; nobody escapes others."""
 
 
-class Inline:
-    """See `Place`; nothing can be written."""
+class DataStore:
+    """An `ObjectStore` of `data:` URIs, to which nothing can be written."""
 
     async def stat(self, uri: str) -> Facts:
-        """See `Place`."""
+        """The declared media type."""
         media_type, _, _ = _head(uri.encode(errors="surrogatepass"))
         return Facts(media_type=media_type or None)
 
@@ -39,7 +39,7 @@ class Inline:
         """Decode it, base64 or percent-encoded; room for it is taken where the URI came in.
 
         Raises:
-            Problem: `bad_value` when it is malformed, or percent-encoded and long.
+            MalformedError: it is, or it is percent-encoded and long.
         """
         coded = uri.encode(errors="surrogatepass")
         if len(coded) <= _AT_ONCE:
@@ -47,7 +47,7 @@ class Inline:
         else:
             found = await asyncio.to_thread(decoded, coded)
         if len(found.data) > limit:
-            raise too_large(limit, len(found.data))
+            raise TooLargeError(limit, len(found.data))
         return found
 
     async def write(
@@ -60,26 +60,25 @@ class Inline:
         if_generation_match: int | None,  # noqa: ARG002
     ) -> int | None:
         """Refuse."""
-        raise forbidden("Nothing can be written to a data: URI.")
+        raise RefusedError("Nothing can be written to a data: URI.")
 
     async def delete(self, uri: str) -> None:  # noqa: ARG002
         """Refuse."""
-        raise forbidden("Nothing can be deleted at a data: URI.")
+        raise RefusedError("Nothing can be deleted at a data: URI.")
 
     async def close(self) -> None:
-        """See `Place`."""
+        """Do nothing."""
 
 
 def decoded(uri: bytes | memoryview) -> Object:
     """What is in a URI. Besides it and the result, this holds no more than two copies of it.
 
     Raises:
-        Problem: `bad_value` when it is malformed, or percent-encoded and long.
+        MalformedError: it is, or it is percent-encoded and long.
     """
     media_type, start, is_base64 = _head(bytes(uri[:_MAX_HEAD]))
     if not is_base64 and len(uri) > MAX_ESCAPED:
-        raise Problem(
-            "bad_value",
+        raise MalformedError(
             f"The data: URI is longer than {MAX_ESCAPED} characters, and not base64.",
             limit=MAX_ESCAPED,
             hint="Use base64 (data:image/jpeg;base64,…).",
@@ -88,20 +87,17 @@ def decoded(uri: bytes | memoryview) -> Object:
     try:
         data = _from_base64(payload) if is_base64 else _unescaped(payload)
     except ValueError:
-        raise Problem(
-            "bad_value",
+        raise MalformedError(
             "The data: URI is not well encoded; base64 has the letters A–Z, a–z, 0–9, + and /.",
         ) from None
-    return Object(data, Facts(len(data), media_type or None))
+    return Object(data, Facts(len(data), media_type=media_type or None))
 
 
 def _head(uri: bytes) -> tuple[str, int, bool]:
     """The media type, where the data begins, and whether it is base64."""
     comma = uri.find(b",", 0, _MAX_HEAD)
     if comma < 0:
-        raise Problem(
-            "bad_value", f"The data: URI has no comma in its first {_MAX_HEAD} characters."
-        )
+        raise MalformedError(f"The data: URI has no comma in its first {_MAX_HEAD} characters.")
     head = uri[uri.index(b":") + 1 : comma].decode(errors="replace")
     media_type, *parameters = (part.strip().lower() for part in head.split(";"))
     return media_type, comma + 1, "base64" in parameters

@@ -6,12 +6,12 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from warmup.failures import StoppedError, StoreError
+from warmup.failures import StoppedError, StoreError, UnavailableError
 from warmup.models import lock
+from warmup.models.partial import Partial, progress
 from warmup.models.progress import FetchState
-from warmup.objects.partial import Partial, progress
+from warmup.models.transfer import Transfer, together, unbroken
 from warmup.objects.sources import Sources
-from warmup.objects.transfer import Transfer, together, unbroken
 
 if TYPE_CHECKING:
     import threading
@@ -20,10 +20,19 @@ if TYPE_CHECKING:
     from warmup.models.file import File
     from warmup.models.progress import FetchProgress
     from warmup.models.store import Held, Store
-    from warmup.objects.source import Source
+    from warmup.objects.protocol import Source
     from warmup.settings.settings import FetchSettings
 
 _TICK_S = 0.1
+
+
+def _source(file: File, sources: Sources) -> Source:
+    try:
+        return sources.of(file.uri)
+    except ModuleNotFoundError as error:
+        raise UnavailableError(
+            f"{file.name}: {file.source} needs {error.name}: pip install 'ember-function[gcs]'"
+        ) from error
 
 
 def run(job: FetchJob, missing: list[File], stop: threading.Event | None) -> None:
@@ -85,7 +94,7 @@ class FetchJob:
                 elif self.shared and self.shared.fetching(file.sha256):
                     await self._wait(way, self.shared, file)
                 elif ours:
-                    await self._fetch(file, sources.of(file), slots)
+                    await self._fetch(file, _source(file, sources), slots)
                 else:
                     await self._wait(way, self.store, file)
         way.end()
