@@ -77,5 +77,5 @@ class TooLargeError(RefusedError):
 
     def __init__(self, limit: int, value: int | None = None) -> None:
         reason = f"What is behind the URI is larger than {limit} bytes."
-        known = {} if value is None else {"value": value}
+        known: dict[str, Any] = {} if value is None else {"value": value}
         super().__init__(reason, limit=limit, **known)
