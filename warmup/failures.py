@@ -52,7 +52,7 @@ class StoreError(WarmupError):
 
 
 class StoppedError(WarmupError):
-    """The work was told to stop; what is there of it is kept."""
+    """The work was asked to stop; what is there of it is kept."""
 
     exit_code = 130
 

@@ -31,7 +31,7 @@ _NICE = 10
 
 
 class PlanSource:
-    """Where a replica gets plans from that it lacked when it started; see `engines.PlanSource`.
+    """Where a replica gets plans from that it lacked when it started.
 
     Another process may have shared them meanwhile. Where that is wanted, they are built here: in a
     process of its own, as the builder needs much memory, and may end it.

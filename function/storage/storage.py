@@ -23,7 +23,7 @@ from warmup.objects.errors import (
     UnsupportedError,
 )
 from warmup.objects.pace import TooSlowError
-from warmup.objects.retry import Patience
+from warmup.retry import Patience
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from warmup.objects.retry import LONGEST_S, PROGRESS, Patience, retry_after
+from warmup.retry import LONGEST_S, PROGRESS, Patience, Retry, retry_after
 
 
 class Highest(random.Random):
@@ -62,3 +62,21 @@ def test_without_retries_the_first_failure_is_the_last():
 )
 def test_retry_after_is_a_number_or_a_date(text, seconds):
     assert retry_after(text, datetime(2026, 1, 1, tzinfo=UTC)) == seconds
+
+
+def test_pauses_double_up_to_the_longest():
+    retry = Retry(total_s=1000)
+    assert [retry.pause(n, 0) for n in range(1, 8)] == [1, 2, 4, 8, 16, 30, 30]
+
+
+def test_very_many_failures_are_no_problem():
+    assert Retry(total_s=1000).pause(10**9, 0) == 30
+
+
+@pytest.mark.parametrize(("since", "pause"), [(0, 4), (6, 4), (6.1, None), (100, None)])
+def test_no_try_begins_after_the_total_time(since, pause):
+    assert Retry(total_s=10).pause(3, since) == pause
+
+
+def test_no_time_means_no_second_try():
+    assert Retry(total_s=0).pause(1, 0) is None

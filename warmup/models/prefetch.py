@@ -67,7 +67,7 @@ def prefetch(
     store is used from there.
 
     Args:
-        models: their graphs, and whatever variants they have; see `manifest.narrowed`.
+        models: their graphs, and those variants that are wanted.
         settings: store, offline, and how to fetch.
         report: called with what has changed, in this thread or others, a few times a second.
         stop: end early when it is set.

@@ -4,7 +4,7 @@
     verified/DIGEST   what that file was (size, time, inode) when its digest was last found right
     partial/DIGEST.*  what has come of a file so far
     locks/DIGEST      held by whoever fetches or removes it
-    plans/KEY.json    what a plan, which is such a file, depends on; see `plans`
+    plans/KEY.json    what a plan, which is such a file, depends on
 
 Whoever uses a file shares a lock on it, so that it is not evicted. Nothing here fetches.
 """
@@ -338,15 +338,15 @@ def replace_file(path: Path, content: Path | str | bytes) -> None:
         path: the file.
         content: of it, or the path of a file to copy.
     """
-    beside = path.with_name(f".{path.name}.{uuid4().hex}")
+    draft = path.with_name(f".{path.name}.{uuid4().hex}")
     try:
         if isinstance(content, Path):
-            shutil.copyfile(content, beside)
+            shutil.copyfile(content, draft)
         else:
-            beside.write_bytes(content.encode() if isinstance(content, str) else content)
-        beside.replace(path)
+            draft.write_bytes(content.encode() if isinstance(content, str) else content)
+        draft.replace(path)
     finally:
-        beside.unlink(missing_ok=True)
+        draft.unlink(missing_ok=True)
 
 
 def _facts(found: os.stat_result) -> dict[str, int | bool]:

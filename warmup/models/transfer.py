@@ -16,7 +16,7 @@ from warmup.failures import UnavailableError
 from warmup.models.file import HEAD
 from warmup.models.partial import Head, PartialWriter
 from warmup.objects.errors import RefusedError, RestartError, TransientError
-from warmup.objects.retry import Patience
+from warmup.retry import Patience
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine

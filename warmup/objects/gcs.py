@@ -43,8 +43,8 @@ from warmup.objects.errors import (
 )
 from warmup.objects.http import HttpSource
 from warmup.objects.protocol import Facts, Object
-from warmup.objects.retry import retry_after
 from warmup.objects.thread import in_thread
+from warmup.retry import retry_after
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -10,8 +10,8 @@ import aiohttp
 
 from warmup.objects.errors import RefusedError, RestartError, TransientError
 from warmup.objects.protocol import Facts
-from warmup.objects.retry import PASSING, retry_after
 from warmup.objects.urls import exact
+from warmup.retry import PASSING, retry_after
 
 if TYPE_CHECKING:
     from warmup.objects.protocol import Sink

@@ -30,8 +30,8 @@ from warmup.objects.errors import (
 from warmup.objects.fair_semaphore import FairSemaphore
 from warmup.objects.pace import Pace
 from warmup.objects.protocol import Facts, Object
-from warmup.objects.retry import PASSING, retry_after
 from warmup.objects.urls import exact
+from warmup.retry import PASSING, retry_after
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping
@@ -187,7 +187,7 @@ class WebStore:
     async def _session(self, scheme: str, pool: str) -> aiohttp.ClientSession:
         """The session for a scheme and a kind of call; each has connections of its own.
 
-        Each scheme may go elsewhere, and nobody's reading holds up what others are to be told.
+        Each scheme may go elsewhere, and reading holds up no callback.
         """
         if self._trust is None:  # reading all authorities takes a while
             self._trust = await asyncio.to_thread(ssl.create_default_context)
@@ -198,7 +198,7 @@ class WebStore:
                     ssl=self._trust,
                     resolver=self._resolver,
                     use_dns_cache=False,
-                    limit=0,  # see `_PLACES`
+                    limit=0,  # `_PLACES` limits them
                     socket_factory=lambda info: self._socket(scheme, info),
                 ),
                 timeout=aiohttp.ClientTimeout(None, sock_connect=patience, sock_read=patience),

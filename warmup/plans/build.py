@@ -1,7 +1,7 @@
 """Compiling one ONNX graph into a plan, with TensorRT or TensorRT-RTX.
 
 Networks are strongly typed, as TensorRT 11 and TensorRT-RTX know no others: the graph itself has
-the precision that is wanted; see `warmup.plans.precision`.
+the precision that is wanted (`warmup.plans.precision`).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from warmup.plans.tensorrt import Library
 
     Tell = Callable[[str, float], None]
-    """Is told the phase, and which part of it is done, from 0 to 1."""
+    """Called with the phase, and which part of it is done, from 0 to 1."""
 
 log = logging.getLogger("ember.build")
 
@@ -91,7 +91,7 @@ def compile_plan(
     Args:
         job: what.
         library: with what.
-        tell: is told how far it is, in this thread or others.
+        tell: called with how far it is, in this thread or others.
         clock: seconds, never going back.
 
     Raises:

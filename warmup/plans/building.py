@@ -52,7 +52,7 @@ class BuildRequest:
         graph: its ONNX file, which was verified.
         key: the plan's.
         recipe: how it is made.
-        target: see `BuildJob`.
+        target: for TensorRT-RTX, the compute capability; None for that of the GPU here.
         feeds: gives real inputs, for int8; None without any.
         images: what the inputs were made from, as a digest.
         limit_s: how long compiling may take.
@@ -71,7 +71,7 @@ class BuildRequest:
 
 
 def build(
-    order: BuildRequest,
+    request: BuildRequest,
     plans: Plans,
     library: Library,
     prove: Prove,
@@ -79,17 +79,17 @@ def build(
     tell: Tell = lambda *_: None,
     anew: bool = False,
 ) -> Sidecar:
-    """The plan that was ordered, from the store, from where nodes share plans, or built.
+    """The plan that is wanted, from the store, from where nodes share plans, or built.
 
     Of several processes that want the same one, one builds and the others wait for it. One that is
     wrong, or slower than what it replaces, is not kept.
 
     Args:
-        order: what.
+        request: what is wanted.
         plans: where it goes.
         library: compiles it.
         prove: checks it.
-        tell: is told how far it is.
+        tell: called with how far it is.
         anew: whether it is built even where there is one.
 
     Raises:
@@ -97,55 +97,60 @@ def build(
         WarmupError: what fetching or checking raised.
     """
     plans.store.create()
-    with lock.exclusive(plans.store.lock(f"plan-{order.key.digest}")):
-        if not anew and plans.fetch(order.key):
-            found = plans.find(order.key)
+    with lock.exclusive(plans.store.lock(f"plan-{request.key.digest}")):
+        if not anew and plans.fetch(request.key):
+            found = plans.find(request.key)
             if found:
                 found[1].close()
                 return found[0]
         with _scratch(plans) as scratch:
             began = time.monotonic()
-            graph = _in_precision(order, plans.store.root, scratch, tell)
-            if graph != order.graph:
+            graph = _in_precision(request, plans.store.root, scratch, tell)
+            if graph != request.graph:
                 prove.graph(graph)
             folder = plans.store.root / "plans"
-            timings = folder / f"timings-{library.name}-{library.version}-{order.key.sm}"
+            timings = folder / f"timings-{library.name}-{library.version}-{request.key.sm}"
             job = BuildJob(
-                graph, order.key.profiles, order.recipe, order.target, timings, order.limit_s
+                graph,
+                request.key.profiles,
+                request.recipe,
+                request.target,
+                timings,
+                request.limit_s,
             )
             content = compile_plan(job, library, tell=tell)
             seconds = time.monotonic() - began
-            sidecar = described(order.key, content, built_by=library.version, seconds=seconds)
+            sidecar = described(request.key, content, built_by=library.version, seconds=seconds)
             draft = scratch / "plan"
             draft.write_bytes(content)
             tell("check", 0.0)
             sidecar = replace(sidecar, speedup=prove.plan(draft, sidecar))
             tell("check", 1.0)
-            if sidecar.speedup is not None and sidecar.speedup < 1 and not order.slower:
+            if sidecar.speedup is not None and sidecar.speedup < 1 and not request.slower:
                 raise BuildError(
-                    f"the plan for {order.name} is right, but only {sidecar.speedup:.2f} times as"
+                    f"the plan for {request.name} is right, but only {sidecar.speedup:.2f} times as"
                     " fast as ONNX Runtime here; it is not kept (--slower keeps it)"
                 )
             plans.keep(sidecar, content)
-    facts = {"model": order.name, "plan": order.key.digest, "seconds": sidecar.seconds}
+    facts = {"model": request.name, "plan": request.key.digest, "seconds": sidecar.seconds}
     log.info("built a plan", extra=facts)
     return sidecar
 
 
-def _in_precision(order: BuildRequest, store: Path, scratch: Path, tell: Tell) -> Path:
-    """The graph in the precision of the order."""
-    wanted = order.recipe.precision
+def _in_precision(request: BuildRequest, store: Path, scratch: Path, tell: Tell) -> Path:
+    """The graph in the precision of the request."""
+    wanted = request.recipe.precision
     if wanted == "fp32":
-        return order.graph
+        return request.graph
     tell(f"convert to {wanted}", 0.0)
     target = scratch / f"{wanted}.onnx"
     if wanted == "fp16":
-        return precision.half(order.graph, target)
-    if order.feeds is None:
-        raise BuildError(f"{order.name}: int8 needs images with faces: --calibrate FOLDER")
-    cache = store / "plans" / f"calibration-{order.key.model[:16]}-{order.images[:16]}.ranges"
-    ranges = precision.calibrate(order.graph, order.feeds(), cache, scratch)
-    return precision.eighth(order.graph, target, ranges)
+        return precision.half(request.graph, target)
+    if request.feeds is None:
+        raise BuildError(f"{request.name}: int8 needs images with faces: --calibrate FOLDER")
+    cache = store / "plans" / f"calibration-{request.key.model[:16]}-{request.images[:16]}.ranges"
+    ranges = precision.calibrate(request.graph, request.feeds(), cache, scratch)
+    return precision.eighth(request.graph, target, ranges)
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""What a plan depends on, and the file beside a plan that says it.
+"""What a plan depends on, and the sidecar file that says it.
 
 A plan is a model as TensorRT compiled it: right for one model on one kind of GPU under one version
 of everything, and not to be tried on anything else. Its key is a digest of all of that.
@@ -52,7 +52,7 @@ class Recipe:
         precision: one of `PRECISIONS`.
         flags: some of `FLAGS`.
         level: how hard the builder tries, from 0 to 5.
-        workspace: the most bytes of GPU memory for what an operation needs aside; None for any.
+        workspace: the most bytes of GPU memory for what an operation needs besides; None for any.
     """
 
     precision: str = "fp32"
@@ -78,9 +78,9 @@ class PlanKey:
         driver: the first number of the driver's version.
         sm: compute capability; "8.0+" where plans are hardware-compatible.
         gpu: the product, with the size of a slice.
-        precision: see `Recipe`.
-        profiles: see `Profile`.
-        flags: of the builder; see `Recipe.words`.
+        precision: one of `PRECISIONS`.
+        profiles: the shapes that it is compiled for.
+        flags: of the builder, as `Recipe.words` has them.
     """
 
     model: str
@@ -171,7 +171,7 @@ def key_for(
         model: its SHA-256.
         profiles: what it is to run.
         recipe: how it is made.
-        runtime: what runs it; see `PlanKey`.
+        runtime: what runs it, as a key has it.
         version: of that.
         gpu: where it runs; None for a plan that is made for all GPUs of one compute capability,
             as TensorRT-RTX makes them without one.

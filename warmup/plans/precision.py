@@ -55,7 +55,7 @@ def eighth(source: Path, target: Path, ranges: Mapping[str, tuple[float, float]]
     Args:
         source: the graph.
         target: where to.
-        ranges: see `calibrate`.
+        ranges: of each tensor, from `calibrate`.
 
     Raises:
         BuildError: it cannot be converted.
@@ -127,7 +127,7 @@ def calibrate(
         CalibrationMethod.Entropy,
         extra_options={"symmetric": True},
     )
-    reader = _Reader(feeds)
+    reader = _FeedReader(feeds)
     try:
         with redirect_stdout(StringIO()):  # it talks
             calibrator.collect_data(reader)
@@ -147,7 +147,7 @@ def calibrate(
     return ranges
 
 
-class _Reader:
+class _FeedReader:
     """Hands inputs to the calibrator, one after the other."""
 
     def __init__(self, feeds: Iterable[Feed]) -> None:

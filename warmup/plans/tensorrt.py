@@ -1,7 +1,7 @@
 """NVIDIA's libraries for plans: TensorRT, its lean runtime, TensorRT-RTX; which of them is here.
 
 Importing one needs no GPU. Using one without a driver ends the process, so a driver has to be
-looked for first; see `function.runtime.gpu.device.check`.
+looked for first.
 """
 
 from __future__ import annotations

@@ -146,7 +146,12 @@ def replace(settings: T, **values: Any) -> T:
 
 
 def load(declared: type[T], environ: Mapping[str, str], *, alone: bool = True) -> T:
-    """Read a dataclass and its groups from the environment; see `read` for the arguments.
+    """Read a dataclass and its groups from the environment.
+
+    Args:
+        declared: the dataclass.
+        environ: the environment, usually `os.environ`.
+        alone: whether a variable with our prefix that `declared` does not know is a mistake.
 
     Raises:
         SettingsError: naming every bad value and every variable that is a mistake.

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import aiohttp
 
 from function.problems import Problem
-from warmup.objects.retry import Patience, retry_after
 from warmup.objects.urls import exact
+from warmup.retry import Patience, retry_after
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

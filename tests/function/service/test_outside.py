@@ -27,9 +27,9 @@ from function.telemetry.trace_context import TraceContext
 from tests.function.admission.test_tokens import AUDIENCE, ISSUER, RSA, public
 from warmup.objects import gs_uri
 from warmup.objects.errors import RefusedError
-from warmup.objects.retry import retry_after
 from warmup.objects.urls import exact
 from warmup.objects.web import checked
+from warmup.retry import retry_after
 
 calm = settings(max_examples=200, deadline=None, derandomize=True)
 

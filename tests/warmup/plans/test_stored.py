@@ -22,15 +22,15 @@ SIDECAR = described(KEY, CONTENT, built_by="11.4.0.106", seconds=3)
 
 
 @pytest.fixture
-def depot(tmp_path):
-    return tmp_path / "depot"
+def shared(tmp_path):
+    return tmp_path / "shared"
 
 
 @pytest.fixture
-def node(tmp_path, settings, depot):
+def node(tmp_path, settings, shared):
     """The plans of a node with a store of its own."""
 
-    def node(name="node", place=str(depot), **more):
+    def node(name="node", place=str(shared), **more):
         root = tmp_path / name
         return Plans(Store(root), changed(settings, store=root, fetch_stall_s=10, **more), place)
 
@@ -121,32 +121,32 @@ def test_where_there_is_no_plan_nothing_is_fetched(node):
     assert not node("alone", place=None).fetch(KEY)
 
 
-def test_a_plan_that_is_here_is_not_fetched(plans, depot):
-    assert not depot.exists()
+def test_a_plan_that_is_here_is_not_fetched(plans, shared):
+    assert not shared.exists()
     assert plans.fetch(KEY)
 
 
 @pytest.mark.parametrize("field", OTHERS)
-def test_a_foreign_plan_in_the_shared_place_is_refused_by_name(plans, node, depot, field):
+def test_a_foreign_plan_in_the_shared_place_is_refused_by_name(plans, node, shared, field):
     plans.publish(KEY)
     foreign = replace(SIDECAR, key=replace(KEY, **{field: OTHERS[field]}))
-    (depot / "plans" / KEY.digest / "plan.json").write_text(foreign.text())
+    (shared / "plans" / KEY.digest / "plan.json").write_text(foreign.text())
     with pytest.raises(DamagedError, match="describes another plan than its name says"):
         node("other").fetch(KEY)
 
 
-def test_a_damaged_plan_in_the_shared_place_is_refused(plans, node, depot):
+def test_a_damaged_plan_in_the_shared_place_is_refused(plans, node, shared):
     plans.publish(KEY)
-    (depot / "plans" / KEY.digest / "plan").write_bytes(CONTENT[:-1] + b"x")
+    (shared / "plans" / KEY.digest / "plan").write_bytes(CONTENT[:-1] + b"x")
     other = node("other")
     with pytest.raises(DamagedError, match="sha256"):
         other.fetch(KEY)
     assert content(other) is None
 
 
-def test_a_plan_without_its_sidecar_is_not_there_yet(plans, node, depot):
+def test_a_plan_without_its_sidecar_is_not_there_yet(plans, node, shared):
     plans.publish(KEY)
-    (depot / "plans" / KEY.digest / "plan.json").unlink()
+    (shared / "plans" / KEY.digest / "plan.json").unlink()
     assert not node("other").fetch(KEY)
 
 
@@ -157,13 +157,13 @@ def test_nothing_is_published_without_a_place_or_a_plan(plans, node):
         node("other").publish(KEY)
 
 
-def test_several_nodes_that_publish_at_once_leave_one_whole_plan(node, depot):
+def test_several_nodes_that_publish_at_once_leave_one_whole_plan(node, shared):
     nodes = [node(f"node-{number}") for number in range(4)]
     for each in nodes:
         each.keep(SIDECAR, CONTENT)
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(lambda each: each.publish(KEY), nodes))
-    assert sorted(path.name for path in (depot / "plans" / KEY.digest).iterdir()) == [
+    assert sorted(path.name for path in (shared / "plans" / KEY.digest).iterdir()) == [
         "plan",
         "plan.json",
     ]
