@@ -6,10 +6,14 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from aiohttp import hdrs
+
 from function.problems import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+
+    from aiohttp.web import Request
 
 _RANGE = re.compile(r"([!#$%&'*+.^_`|~0-9a-z-]+)/([!#$%&'*+.^_`|~0-9a-z-]+)")
 
@@ -17,7 +21,7 @@ _WEIGHT = re.compile(r"[0-9]{1,9}(\.[0-9]{0,9})?|\.[0-9]{1,9}")
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class MediaRange:
     """One media range: type and subtype may be `*`; `quality` is its weight, 0 to 1."""
 
     kind: str
@@ -36,33 +40,38 @@ class Wish:
         return 3 if self.subtype == subtype else 0
 
 
-def parse(headers: Iterable[str]) -> tuple[Wish, ...]:
+def accepted(request: Request) -> tuple[MediaRange, ...]:
+    """What a request accepts."""
+    return parse(request.headers.getall(hdrs.ACCEPT, []))
+
+
+def parse(headers: Iterable[str]) -> tuple[MediaRange, ...]:
     """Read all `Accept` headers of a request; what is malformed is left out."""
-    wishes = []
+    ranges = []
     for item in ",".join(headers).lower().split(","):
         media_range, *parameters = (part.strip() for part in item.split(";"))
         match = _RANGE.fullmatch(media_range)
         if match and (match[1] != "*" or match[2] == "*"):
-            wishes.append(Wish(match[1], match[2], _quality(parameters)))
-    return tuple(wishes)
+            ranges.append(MediaRange(match[1], match[2], _quality(parameters)))
+    return tuple(ranges)
 
 
-def best(wishes: Sequence[Wish], offers: Sequence[str]) -> str:
+def best(ranges: Sequence[MediaRange], offers: Sequence[str]) -> str:
     """The offer that is wanted most.
 
     Of equally wanted offers the one that is named more precisely wins (`application/json, */*`
-    wants JSON), then the first. No wish at all wants the first.
+    wants JSON), then the first. No range at all wants the first.
 
     Args:
-        wishes: the client's.
+        ranges: what the client accepts.
         offers: media types that the answer could have, the server's favourite first.
 
     Raises:
         Problem: `not_acceptable`, with the offers.
     """
-    if not wishes:
+    if not ranges:
         return offers[0]
-    ranked = [(*_weight(wishes, offer), -place, offer) for place, offer in enumerate(offers)]
+    ranked = [(*_weight(ranges, offer), -place, offer) for place, offer in enumerate(offers)]
     quality, *_, offer = max(ranked)
     if not quality:
         raise Problem(
@@ -73,9 +82,9 @@ def best(wishes: Sequence[Wish], offers: Sequence[str]) -> str:
     return offer
 
 
-def _weight(wishes: Iterable[Wish], offer: str) -> tuple[float, int]:
-    """Quality and specificity of the most specific wish that matches the offer."""
-    matching = [(wish.specificity(offer), wish.quality) for wish in wishes]
+def _weight(ranges: Iterable[MediaRange], offer: str) -> tuple[float, int]:
+    """Quality and specificity of the most specific range that matches the offer."""
+    matching = [(each.specificity(offer), each.quality) for each in ranges]
     specificity, quality = max(matching)
     return (quality, specificity) if specificity else (0.0, 0)
 

@@ -9,7 +9,7 @@ import math
 import re
 import time
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from aiohttp import hdrs
@@ -18,7 +18,6 @@ from function.admission.caller import RejectedError
 from function.http.edge import exchange_of
 from function.problems import Problem
 from function.request_context import Lane, current
-from warmup.objects.fair_semaphore import FairSemaphore
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
 LANE = "Ember-Lane"
 TIMEOUT = "Request-Timeout"
 
-_FETCHING = 1024, 16
 _SECONDS = re.compile(r"[0-9]{1,6}(\.[0-9]{1,6})?")
 
 
@@ -44,11 +42,9 @@ class HttpAdmission:
 
     Attributes:
         admission: decides.
-        fetching: how many URIs are fetched at once, and for one caller.
     """
 
     admission: Admission
-    fetching: FairSemaphore = field(default_factory=lambda: FairSemaphore(*_FETCHING))
 
     @asynccontextmanager
     async def admit(

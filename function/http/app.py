@@ -10,22 +10,22 @@ from function.http.jobs import ID
 
 if TYPE_CHECKING:
     from function.http.edge import Edge
-    from function.http.events import Events
-    from function.http.jobs import Jobs
-    from function.http.probes import Probes
-    from function.http.quota import Quotas
+    from function.http.events import EventHandlers
+    from function.http.jobs import JobHandlers
+    from function.http.probes import ProbeHandlers
+    from function.http.quota import QuotaHandlers
     from function.http.static import StaticFiles
-    from function.http.swaps import Swaps
+    from function.http.swaps import SwapHandlers
 
 
-def build(
+def application(
     edge: Edge,
     *,
-    swaps: Swaps,
-    jobs: Jobs,
-    quotas: Quotas,
-    events: Events,
-    probes: Probes,
+    swaps: SwapHandlers,
+    jobs: JobHandlers,
+    quotas: QuotaHandlers,
+    events: EventHandlers,
+    probes: ProbeHandlers,
     static: StaticFiles,
 ) -> web.Application:
     """An application that answers through the edge."""

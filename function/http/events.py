@@ -17,7 +17,6 @@ from aiohttp import hdrs, web
 from function.background.events import wire
 from function.background.events.event import BATCH
 from function.background.events.outcome import OutcomeKind
-from function.http import body
 from function.http.edge import exchange_of
 from function.http.offload import aside
 from function.problems import Problem
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
     from function.admission.caller import RequestCaller
     from function.background.events.outcome import Outcome
     from function.background.events.processor import EventProcessor
+    from function.http.admission import HttpAdmission
     from function.http.body import BodyReader
     from warmup.replica import Replica
 
@@ -42,24 +42,26 @@ _MAX_BYTES = 1024**2
 
 
 @dataclass(frozen=True, slots=True)
-class Events:
+class EventHandlers:
     """Handler of events.
 
     Attributes:
-        desk: takes them in; None where none are.
-        replica: tells whether they can be done.
-        limits: of requests.
-        senders: who may send them, where callers say who they are.
+        processor: takes them in; None where none are.
+        replica: says whether they can be done.
+        admission: lets requests in.
+        bodies: reads them.
+        senders: who may send events, where callers say who they are.
     """
 
-    desk: EventProcessor | None
+    processor: EventProcessor | None
     replica: Replica
-    limits: BodyReader
+    admission: HttpAdmission
+    bodies: BodyReader
     senders: frozenset[str]
 
     async def take(self, request: Request) -> Response:
         """Take in what a request brings."""
-        if self.desk is None:
+        if self.processor is None:
             raise Problem(
                 "not_found",
                 "This server takes no events in.",
@@ -67,13 +69,13 @@ class Events:
             )
         check_open(self.replica)
         began = asyncio.get_running_loop().time()
-        async with self.limits.admission.admit(request, waits=False) as admitted:
+        async with self.admission.admit(request, waits=False) as admitted:
             self._check_sender(admitted.caller)
-            limits = replace(self.limits, max_bytes=_MAX_BYTES, setting="")
-            data = bytes(await body.read(request, limits))
+            bodies = replace(self.bodies, max_bytes=_MAX_BYTES, setting="")
+            data = bytes(await bodies.read(request))
             delivery = await aside(len(data), wire.parse, request.headers.items(), data)
             outcomes = await asyncio.gather(
-                *(self.desk.take(event, began) for event in delivery.events)
+                *(self.processor.take(event, began) for event in delivery.events)
             )
         kinds = Counter(str(outcome.kind) for outcome in outcomes)
         exchange_of(request).headers[OUTCOME] = ", ".join(
@@ -83,14 +85,16 @@ class Events:
             raise worst
         if any(outcome.kind is OutcomeKind.ACCEPTED for outcome in outcomes):
             return web.Response(status=202)
-        results = [each.result for each in outcomes if each.result and self.desk.answers_results]
+        results = [
+            each.result for each in outcomes if each.result and self.processor.answers_results
+        ]
         if not results:
             return web.Response(status=204)
         if len(outcomes) == 1 and not delivery.batch:
-            headers, told = results[0].binary()
-            return web.Response(body=told, headers=headers)
-        told = json.dumps([each.structured() for each in results]).encode()
-        return web.Response(body=told, headers={hdrs.CONTENT_TYPE: BATCH})
+            headers, data = results[0].binary()
+            return web.Response(body=data, headers=headers)
+        data = json.dumps([each.structured() for each in results]).encode()
+        return web.Response(body=data, headers={hdrs.CONTENT_TYPE: BATCH})
 
     def _check_sender(self, caller: RequestCaller) -> None:
         """See that whoever sends this may tell of uploads, which costs nothing.

@@ -9,15 +9,10 @@ import difflib
 import hashlib
 import json
 import re
-from contextlib import nullcontext
 from dataclasses import dataclass
-from email.message import Message
 from typing import TYPE_CHECKING, Any
 
-from aiohttp import hdrs
-
-from function.http import body, form, jsonbody
-from function.http.edge import exchange_of
+from function.http import jsonbody, multipart
 from function.http.jsonbody import LongString
 from function.problems import Problem
 from function.requests import Upload
@@ -26,12 +21,8 @@ from warmup.objects import data_uri
 from warmup.objects.errors import MalformedError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Mapping
 
-    from aiohttp.web import Request
-
-    from function.http.body import BodyReader
-    from function.http.uris import Fetch
 
 MULTIPART = "multipart/form-data"
 JSON = "application/json"
@@ -75,7 +66,7 @@ Table = dict[str, Photos | Value]
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
+class SentForm:
     """The fields of one request as they were sent: all is of the right kind and number.
 
     Attributes:
@@ -113,95 +104,15 @@ class Form:
     values: dict[str, Any]
 
 
-async def read(request: Request, table: Table, limits: BodyReader, fetch: Fetch) -> Form:
-    """Read a request's body into its fields, and fetch what is behind URIs.
-
-    Args:
-        request: the request; its query must be empty.
-        table: the fields that it may have.
-        limits: of the body.
-        fetch: gets images behind URIs.
+def from_multipart(data: bytes | bytearray, boundary: str, table: Table) -> SentForm:
+    """The fields of a multipart body.
 
     Raises:
-        Problem: everything that can be wrong with it.
+        Problem: it is none, or a field is not as the table says.
     """
-    return await fetched(await sent(request, table, limits), request, limits, fetch)
-
-
-async def sent(request: Request, table: Table, limits: BodyReader) -> Sent:
-    """Read a request's body into its fields; see `read`."""
-    no_query(request)
-    media_type, boundary = _content_type(request)
-    data = await body.read(request, limits)
-    with exchange_of(request).trace.span("parse"):
-        if media_type == MULTIPART:
-            found = await limits.parsed(len(data), lambda: _from_multipart(data, boundary, table))
-        else:
-            found = await limits.parsed(len(data), lambda: _from_json(data, table))
-    for name, spec in table.items():
-        if spec.required and name not in found.photos and name not in found.values:
-            raise Problem("missing_field", f"`{name}` is missing.", field=name)
-    return found
-
-
-async def fetched(sent: Sent, request: Request, limits: BodyReader, fetch: Fetch) -> Form:
-    """Fetch what is behind the URIs of a request; see `read`."""
-    exchange = exchange_of(request)
-    held = exchange.owned.enter_context(limits.admission.body())
-
-    async def have(photo: Upload | str, name: str) -> Upload:
-        if isinstance(photo, Upload):
-            return photo
-        # Who says nothing about himself may be anybody, so only named callers have shares.
-        who, fetching = exchange.subject, limits.admission.fetching
-        async with fetching.place(who) if who else nullcontext():
-            with exchange.trace.span("fetch"):
-                return _upload(await fetch(photo, name, held.take))
-
-    photos = {
-        name: tuple([await have(each, name) for each in several])
-        for name, several in sent.photos.items()
-    }
-    return Form(photos, sent.values)
-
-
-def no_query(request: Request, known: Collection[str] = ()) -> None:
-    """Refuse unknown query parameters, which are probably fields in the wrong place.
-
-    Raises:
-        Problem: `unknown_field`.
-    """
-    for name in request.query:
-        if name not in known:
-            raise Problem(
-                "unknown_field",
-                f"There is no query parameter `{name[:80]}`.",
-                field=name[:80],
-                hint="Put fields into the body.",
-            )
-
-
-def _content_type(request: Request) -> tuple[str, str]:
-    """The media type of the body, and its boundary, if it has one."""
-    headers = Message()
-    sent = request.headers.get(hdrs.CONTENT_TYPE, "")
-    headers["Content-Type"] = sent if sent.isascii() else ""
-    media_type = headers.get_content_type()
-    charset = headers.get_content_charset("utf-8")
-    if media_type not in {MULTIPART, JSON} or charset not in {"utf-8", "utf8", "us-ascii"}:
-        raise Problem(
-            "unsupported_media_type",
-            f"The body has to be {MULTIPART} or {JSON}, in UTF-8.",
-            headers={"Accept-Post": f"{MULTIPART}, {JSON}"},
-            hint=f"Send {MULTIPART} (curl -F source=@a.jpg -F target=@b.jpg) or {JSON}.",
-        )
-    return media_type, headers.get_boundary("")
-
-
-def _from_multipart(data: bytes | bytearray, boundary: str, table: Table) -> Sent:
     photos: dict[str, tuple[Upload | str, ...]] = {}
     values: dict[str, Any] = {}
-    for part in form.parse(data, boundary):
+    for part in multipart.parse(data, boundary):
         name = part.name
         spec = _spec(table, name)
         if isinstance(spec, Photos):
@@ -209,7 +120,7 @@ def _from_multipart(data: bytes | bytearray, boundary: str, table: Table) -> Sen
                 continue  # a file input of a page that nobody filled in
             if part.file_name is None and (part.media_type or "text/plain").startswith("text/"):
                 raise Problem("bad_value", f"`{name}` has to be a file, not text.", field=name)
-            upload = _upload(Upload(part.data, name, part.media_type))
+            upload = checked_upload(Upload(part.data, name, part.media_type))
             photos[name] = (*photos.get(name, ()), upload)
             _check_count(name, spec, len(photos[name]))
         else:
@@ -220,10 +131,15 @@ def _from_multipart(data: bytes | bytearray, boundary: str, table: Table) -> Sen
             text = _text(part.data, name)
             is_number = spec.schema["type"] == "integer" and _WHOLE.fullmatch(text)
             values[name] = _checked(int(text) if is_number else text, spec, name)
-    return Sent(photos, values)
+    return SentForm(photos, values)
 
 
-def _from_json(data: bytes | bytearray, table: Table) -> Sent:
+def from_json(data: bytes | bytearray, table: Table) -> SentForm:
+    """The fields of a JSON body.
+
+    Raises:
+        Problem: it is none, or a field is not as the table says.
+    """
     photos: dict[str, tuple[Upload | str, ...]] = {}
     values: dict[str, Any] = {}
     for name, value in jsonbody.parse(data).items():
@@ -237,7 +153,7 @@ def _from_json(data: bytes | bytearray, table: Table) -> Sent:
             photos[name] = tuple(_photo(uri, name) for uri in uris)
         else:
             values[name] = _checked(_short(value, spec, name), spec, name)
-    return Sent(photos, values)
+    return SentForm(photos, values)
 
 
 def _photo(uri: str | LongString, name: str) -> Upload | str:
@@ -257,7 +173,7 @@ def _photo(uri: str | LongString, name: str) -> Upload | str:
             raise Problem(
                 wrong.code, f"`{name}`: {wrong.detail}", **{"field": name} | wrong.extra
             ) from error
-        return _upload(Upload(found.data, name, found.facts.media_type))
+        return checked_upload(Upload(found.data, name, found.facts.media_type))
     return _text_of(uri, name, _MAX_URI)
 
 
@@ -301,7 +217,12 @@ def _check_count(name: str, spec: Photos, count: int) -> None:
         )
 
 
-def _upload(upload: Upload) -> Upload:
+def checked_upload(upload: Upload) -> Upload:
+    """A file that is not empty.
+
+    Raises:
+        Problem: `bad_image`; it is.
+    """
     if not upload.data:
         raise Problem("bad_image", f"The file in `{upload.field}` is empty.", image=upload.field)
     return upload

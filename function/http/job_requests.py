@@ -1,4 +1,4 @@
-"""From a request to a job: what is wanted is read, priced, paid, put on the shelf, written down."""
+"""From a request to a job: it is read, priced and paid; its photos are kept; it is written down."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from function.background.jobs.files import JobFilesError, NoSpaceError
 from function.background.jobs.job import Callback, JobSpec, key_of
 from function.background.jobs.store import JobStoreError, JobStoreFullError, OpenedJob
 from function.faces.options import SwapOptions
-from function.http import fields
 from function.http.edge import exchange_of
 from function.http.offload import aside
 from function.http.pricing import batch_price
@@ -27,7 +26,7 @@ from function.telemetry import trace_context
 from warmup.objects.errors import RefusedError
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Mapping
+    from collections.abc import Awaitable, Callable, Mapping
     from typing import Any
 
     from aiohttp.web import Request
@@ -35,11 +34,12 @@ if TYPE_CHECKING:
     from function.admission.admitted import AdmittedRequest
     from function.admission.policy import Prices
     from function.admission.quota import Quota
-    from function.background.jobs.runner import JobRunner
+    from function.background.jobs.files import JobFiles
+    from function.background.jobs.store import JobStore
     from function.faces.select import Selection
-    from function.http.body import BodyReader
     from function.http.fields import Form, Table
-    from function.http.uris import Fetch
+    from function.http.form_reader import FormReader
+    from function.settings.background import JobSettings
 
 log = logging.getLogger("ember.jobs")
 
@@ -54,22 +54,20 @@ class JobRequests:
     """Makes jobs of requests.
 
     Attributes:
-        works: does them.
-        limits: of requests.
-        fetch: gets images behind URIs.
-        limit: how many jobs may be open.
-        buckets: what outputs may be written to.
-        secret: signs callbacks that bring no secret; None for not at all.
+        store: where jobs are written down.
+        files: where their photos are kept.
+        wake: says that there is a new one.
+        forms: reads requests.
         quota: gets the tokens of jobs that came to nothing.
+        settings: how many there may be, how long they are kept, and where results may go.
     """
 
-    works: JobRunner
-    limits: BodyReader
-    fetch: Fetch
-    limit: int
-    buckets: tuple[str, ...]
-    secret: str | None
+    store: JobStore
+    files: JobFiles
+    wake: Callable[[], None]
+    forms: FormReader
     quota: Quota
+    settings: JobSettings
 
     async def wanted(
         self, request: Request, admitted: AdmittedRequest, name: str, table: Table
@@ -80,17 +78,17 @@ class JobRequests:
             Problem: everything that can be wrong with it; `job_conflict` when another request has
                 made a job of that name.
         """
-        sent = await fields.sent(request, table, self.limits)
+        sent = await self.forms.sent(request, table)
         digest = await aside(sent.size, sent.digest)
         caller = admitted.caller
-        if known := await answered(self.works.store.get(key_of(caller.subject, name))):
+        if known := await answered(self.store.get(key_of(caller.subject, name))):
             return _same(OpenedJob(known, new=False), digest)
         targets = len(sent.photos["target"])
         outputs = self._outputs(sent.values, targets)
         callback = self._callback(sent.values, targets)
         selection = selected(sent.values, like="like" in sent.photos)
         SwapOptions.of(sent.values)  # as far as that can be known to be wrong
-        form = await fields.fetched(sent, request, self.limits, self.fetch)
+        form = await self.forms.fetched(sent, request)
         prices = await self._prices(form, selection, admitted.prices) if admitted.pays else ()
         here = trace_context.current.get()
         spec = JobSpec(
@@ -112,18 +110,18 @@ class JobRequests:
             trace=here.parent if here else "",
         )
         opened = _same(await self._written(spec, form), digest)
-        self.works.wake()
+        self.wake()
         return opened
 
     async def _written(self, spec: JobSpec, form: Form) -> OpenedJob:
-        """Put the photos on the shelf, and then the job into the book."""
-        keep_s = self.works.settings.keep_s
+        """Keep the photos, and then write the job down."""
+        keep_s = self.settings.job_keep_s
         photos = [*form.photos["source"], *form.photos["target"], *form.photos.get("like", ())]
         try:
             for name, photo in zip(spec.inputs, photos, strict=True):
-                await answered(self.works.files.put(name, photo.data, 2 * keep_s, spec.holder))
+                await answered(self.files.put(name, photo.data, 2 * keep_s, spec.holder))
             opened = await self._opened(spec)
-        except _UnsureError:  # if it is in the book, it needs its photos
+        except _UnsureError:  # if it is written down, it needs its photos
             raise unavailable() from None
         except (JobStoreFullError, NoSpaceError) as error:
             await self._undo(spec)
@@ -159,7 +157,7 @@ class JobRequests:
             "overloaded",
             "As many jobs as there is room for are open.",
             _AGAIN_S,
-            limit=self.limit,
+            limit=self.settings.job_limit,
             setting="EMBER_JOB_LIMIT",
         )
 
@@ -168,17 +166,16 @@ class JobRequests:
 
         Raises:
             FullError: it was not.
-            Problem: it was not, as the book cannot be asked.
+            Problem: it was not, as the store cannot be asked.
             _UnsureError: nobody knows.
         """
-        book = self.works.store
         try:
-            return await book.open(spec, self.limit, self.works.settings.keep_s)
+            return await self.store.open(spec, self.settings.job_limit, self.settings.job_keep_s)
         except JobStoreError:
             for _ in range(_LOOKS):
                 await asyncio.sleep(_PAUSE_S)
                 try:
-                    found = await book.get(spec.key)
+                    found = await self.store.get(spec.key)
                 except JobStoreError:
                     continue
                 if found is None:
@@ -191,7 +188,7 @@ class JobRequests:
         if spec.receipt and spec.subject is not None:
             self.quota.refund(spec.subject, spec.receipt)
         with contextlib.suppress(JobFilesError):  # it forgets them by itself
-            await self.works.files.drop(spec.inputs)
+            await self.files.drop(spec.inputs)
 
     def _outputs(self, values: Mapping[str, Any], targets: int) -> tuple[str, ...]:
         """Where results are written to; nothing where they are kept here."""
@@ -207,7 +204,7 @@ class JobRequests:
         for uri in uris:
             scheme = uri.partition(":")[0].lower()
             if scheme == "gs":
-                check_bucket(uri, self.buckets, "EMBER_OUTPUT_BUCKETS")
+                check_bucket(uri, self.settings.output_buckets, "EMBER_OUTPUT_BUCKETS")
             elif scheme not in {"https", "http"}:
                 raise Problem(
                     "unsupported_uri",
@@ -217,9 +214,9 @@ class JobRequests:
         return uris
 
     def _callback(self, values: Mapping[str, Any], targets: int) -> Callback | None:
-        """Who is told."""
+        """What is called when the job has ended; None for nothing."""
         uri, images = values.get("callback"), values.get("callback_image") == "base64"
-        secret = values.get("callback_secret", self.secret)
+        secret = values.get("callback_secret", self.settings.webhook_secret)
         if uri is None:
             if extra := {"callback_secret", "callback_image"} & values.keys():
                 name = min(extra)
@@ -264,7 +261,7 @@ class JobRequests:
 
 
 async def answered(question: Awaitable[T]) -> T:
-    """The answer of a book or a shelf.
+    """The answer of the store or of the files.
 
     Raises:
         Problem: `jobs_unavailable`.
@@ -277,7 +274,7 @@ async def answered(question: Awaitable[T]) -> T:
 
 
 def unavailable() -> Problem:
-    """The problem of a book that cannot be asked."""
+    """The problem of a store that cannot be asked."""
     return Problem(
         "jobs_unavailable",
         "The book of jobs, or the place of their photos, cannot be reached.",
@@ -286,7 +283,7 @@ def unavailable() -> Problem:
 
 
 class _UnsureError(Exception):
-    """Nobody knows whether a job is in the book."""
+    """Nobody knows whether a job is in the store."""
 
 
 def _same(opened: OpenedJob, digest: str) -> OpenedJob:

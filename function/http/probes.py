@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from aiohttp import hdrs, web
 
-from function.http import answers, fields
+from function.http import answers
+from function.http.form_reader import no_query
 from function.problems import Problem
 from warmup.trace_format import trace_events
 
@@ -56,7 +57,7 @@ class RateLimit:
 
 
 @dataclass(frozen=True, slots=True)
-class Probes:
+class ProbeHandlers:
     """Handlers of the probes.
 
     Attributes:
@@ -74,19 +75,19 @@ class Probes:
 
     async def healthz(self, _: Request) -> Response:
         """Alive, whatever the replica is doing, unless a thread is stuck."""
-        told = self.health.alive()
+        facts = self.health.alive()
         stuck = self.health.stuck
-        return answers.plain(told, status=503 if stuck else 200, headers=self._later(stuck))
+        return answers.plain(facts, status=503 if stuck else 200, headers=self._later(stuck))
 
     async def readyz(self, _: Request) -> Response:
         """Ready, or what it waits for."""
-        told = self.health.readiness()
-        ready = told["ready"]
-        return answers.plain(told, status=200 if ready else 503, headers=self._later(not ready))
+        facts = self.health.readiness()
+        ready = facts["ready"]
+        return answers.plain(facts, status=200 if ready else 503, headers=self._later(not ready))
 
     async def timeline(self, request: Request) -> Response:
         """How the warm-up went so far; `format=trace` for viewers of Chrome's traces."""
-        fields.no_query(request, {"format"})
+        no_query(request, {"format"})
         wanted = request.query.get("format", "json")
         if wanted not in _FORMATS:
             raise Problem("bad_value", "`format` is json or trace.", field="format")
@@ -100,7 +101,7 @@ class Probes:
         What would be done again and again for whoever asks is for operators: to repeat it, and not
         to wait for the pause after a failure.
         """
-        fields.no_query(request, {"force"})
+        no_query(request, {"force"})
         force = _FORCE.get(request.query.get("force", "false").lower())
         if force is None:
             raise Problem("bad_value", "`force` is true or false.", field="force")

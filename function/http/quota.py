@@ -8,17 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 from function.admission.caller import SUBJECT
 from function.admission.quota import audit
-from function.http import answers, fields
+from function.http import answers
 from function.http.fields import Value
+from function.http.form_reader import no_query
 from function.problems import Problem
 
 if TYPE_CHECKING:
     from aiohttp.web import Request, Response
 
     from function.admission.quota import Quota
-    from function.http.body import BodyReader
+    from function.http.admission import HttpAdmission
     from function.http.fields import Table
-    from function.http.uris import Fetch
+    from function.http.form_reader import FormReader
 
 GRANT: Table = {
     "tokens": Value(
@@ -32,26 +33,26 @@ _KEY = re.compile(r"[!-~]{1,128}")
 
 
 @dataclass(frozen=True, slots=True)
-class Quotas:
+class QuotaHandlers:
     """Handlers of the calls about tokens."""
 
-    limits: BodyReader
-    fetch: Fetch
+    admission: HttpAdmission
+    forms: FormReader
     quota: Quota
 
     async def standing(self, request: Request) -> Response:
         """How the caller stands."""
-        fields.no_query(request)
-        async with self.limits.admission.admit(request, waits=False) as admitted:
+        no_query(request)
+        async with self.admission.admit(request, waits=False) as admitted:
             caller, tier = admitted.caller, admitted.caller.tier
-            told: dict[str, Any] = {
+            facts: dict[str, Any] = {
                 "subject": caller.subject,
                 "tier": tier.name,
                 "lane": str(admitted.context.lane),
                 "unlimited": caller.account is None,
             }
             if standing := await admitted.look_up_standing():
-                told |= {
+                facts |= {
                     "tokens": standing.tokens,
                     "allowance": standing.allowance.tokens,
                     "granted": standing.account.granted,
@@ -59,11 +60,11 @@ class Quotas:
                     "refill_s": standing.refill_s,
                     "cap": tier.cap,
                 }
-            return answers.plain(told)
+            return answers.plain(facts)
 
     async def grant(self, request: Request) -> Response:
         """Grant tokens to a subject, once for each key."""
-        async with self.limits.admission.admit(request, waits=False) as admitted:
+        async with self.admission.admit(request, waits=False) as admitted:
             operator = admitted.caller
             if not operator.tier.operator or operator.subject is None:
                 raise Problem("forbidden", "Only an operator may grant tokens.")
@@ -74,12 +75,17 @@ class Quotas:
                 raise Problem(
                     "bad_request", f"{IDEMPOTENCY} has to be 1 to 128 visible ASCII characters."
                 )
-            form = await fields.read(request, GRANT, self.limits, self.fetch)
+            form = await self.forms.read(request, GRANT)
             tokens, reason = form.values["tokens"], form.values.get("reason", "")
             granted = await self.quota.grant(subject, tokens, key)
             before = granted.before
-            facts = {"operator": operator.subject, "subject": subject, "key": key, "reason": reason}
-            audit.info("grant", extra=facts | {"tokens": tokens, "before": before})
+            named = {
+                "operator": operator.subject,
+                "subject": subject,
+                "key": key,
+                "reason": reason,
+            }
+            audit.info("grant", extra=named | {"tokens": tokens, "before": before})
             if before not in {None, tokens}:
                 raise Problem(
                     "bad_value",
@@ -87,5 +93,11 @@ class Quotas:
                     field="tokens",
                     hint=f"Use another {IDEMPOTENCY} for another grant.",
                 )
-            told = {"subject": subject, "tokens": tokens, "repeated": before is not None}
-            return answers.plain(told | {"granted": granted.balance.account.granted})
+            return answers.plain(
+                {
+                    "subject": subject,
+                    "tokens": tokens,
+                    "repeated": before is not None,
+                    "granted": granted.balance.account.granted,
+                }
+            )

@@ -9,7 +9,7 @@ from aiohttp import hdrs, web
 
 from function.admission.degradation import Degradation
 from function.faces.options import SwapOptions
-from function.http import accept, answers, fields
+from function.http import accept, answers
 from function.http.edge import exchange_of
 from function.http.fields import JSON
 from function.http.jobs import wants_job
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 
     from aiohttp.web import Request, Response
 
-    from function.http.body import BodyReader
+    from function.http.admission import HttpAdmission
     from function.http.edge import Exchange
     from function.http.fields import Form
-    from function.http.jobs import Jobs
-    from function.http.uris import Fetch
+    from function.http.form_reader import FormReader
+    from function.http.jobs import JobHandlers
     from function.requests import SwapResult
     from function.service.service import Service
     from warmup.replica import Replica
@@ -42,14 +42,22 @@ _FORMAT_OF = {each.media_type: name for name, each in FORMATS.items()}
 
 
 @dataclass(frozen=True, slots=True)
-class Swaps:
-    """Handlers of the calls; `replica` tells whether they can be served yet."""
+class SwapHandlers:
+    """Handlers of the calls that somebody waits for.
+
+    Attributes:
+        service: finds and swaps.
+        replica: says whether that can be served yet.
+        admission: lets requests in.
+        forms: reads them.
+        jobs: takes the swaps that nobody waits for.
+    """
 
     service: Service
     replica: Replica
-    limits: BodyReader
-    fetch: Fetch
-    jobs: Jobs
+    admission: HttpAdmission
+    forms: FormReader
+    jobs: JobHandlers
 
     async def swap(self, request: Request) -> Response:
         """Swap faces and answer the image, or everything about it as JSON."""
@@ -57,9 +65,9 @@ class Swaps:
         if wants_job(request):
             return await self.jobs.make(request)
         exchange = exchange_of(request)
-        async with self.limits.admission.admit(request) as admitted:
-            form = await fields.read(request, SWAP, self.limits, self.fetch)
-            wanted = _order(form)
+        async with self.admission.admit(request) as admitted:
+            form = await self.forms.read(request, SWAP)
+            wanted = _swap_request(form)
             clip = await self._direct(wanted)
             kind, wanted = _negotiate(request, wanted, clip)
             tokens = await price(admitted.prices, wanted) if admitted.pays else 0
@@ -69,7 +77,7 @@ class Swaps:
         if kind == JSON:
             inline = form.values.get("image") != "none"
             length = len(result.image) if inline else 0
-            answer = await aside(length, _told, result, exchange, inline=inline)
+            answer = await aside(length, _report, result, exchange, inline=inline)
         else:
             answer = web.Response(body=result.image, content_type=result.media_type)
         answer.headers[hdrs.VARY] = hdrs.ACCEPT
@@ -102,28 +110,28 @@ class Swaps:
         return kind
 
     async def faces(self, request: Request) -> Response:
-        """Tell which faces a photo has."""
+        """The faces of a photo, as JSON."""
         check_open(self.replica)
         exchange = exchange_of(request)
-        async with self.limits.admission.admit(request) as admitted:
-            form = await fields.read(request, FACES, self.limits, self.fetch)
-            accept.best(_wishes(request), [JSON])
+        async with self.admission.admit(request) as admitted:
+            form = await self.forms.read(request, FACES)
+            accept.best(accept.accepted(request), [JSON])
             photo = form.photos["image"][0]
             tokens = await look_price(admitted.prices, photo) if admitted.pays else 0
             async with admitted.work(tokens):
                 found = await self.service.faces(photo, exchange.trace)
         exchange.warnings = tuple(found.warnings)
-        told = report.of_faces(found, exchange.trace)
-        return answers.plain({"request_id": exchange.request_id} | told)
+        facts = report.of_faces(found, exchange.trace)
+        return answers.plain({"request_id": exchange.request_id} | facts)
 
 
-def _told(result: SwapResult, exchange: Exchange, *, inline: bool) -> Response:
+def _report(result: SwapResult, exchange: Exchange, *, inline: bool) -> Response:
     """Everything about a swap as JSON, the photo in base64 among it if `inline`."""
-    told = report.of_swap(result, exchange.trace, image=inline)
-    return answers.plain({"request_id": exchange.request_id} | told)
+    facts = report.of_swap(result, exchange.trace, image=inline)
+    return answers.plain({"request_id": exchange.request_id} | facts)
 
 
-def _order(form: Form) -> SwapRequest:
+def _swap_request(form: Form) -> SwapRequest:
     like = form.photos.get("like", (None,))[0]
     return SwapRequest(
         sources=form.photos["source"],
@@ -150,18 +158,14 @@ def _degradations(wanted: SwapRequest, roles: Collection[str]) -> tuple[Degradat
 def _negotiate(
     request: Request, wanted: SwapRequest, clip: FileKind | None
 ) -> tuple[str, SwapRequest]:
-    """The media type of the answer, and the order with the format that follows from it."""
-    wishes = _wishes(request)
+    """The media type of the answer, and the request with the format that follows from it."""
+    ranges = accept.accepted(request)
     if wanted.format:
-        return accept.best(wishes, [FORMATS[wanted.format].media_type, JSON]), wanted
+        return accept.best(ranges, [FORMATS[wanted.format].media_type, JSON]), wanted
     gif = [str(clip)] if clip is FileKind.GIF else []
-    kind = accept.best(wishes, [*_FORMAT_OF, *gif, JSON])
-    named = {f"{wish.kind}/{wish.subtype}": wish.quality for wish in wishes}
+    kind = accept.best(ranges, [*_FORMAT_OF, *gif, JSON])
+    named = {f"{each.kind}/{each.subtype}": each.quality for each in ranges}
     refused = any(named.get(each) == 0 for each in _FORMAT_OF)
     if kind in {JSON, *gif} or (kind not in named and not refused):
         return kind, wanted  # whatever format the target will turn out to have
     return kind, replace(wanted, format=_FORMAT_OF[kind])
-
-
-def _wishes(request: Request) -> tuple[accept.Wish, ...]:
-    return accept.parse(request.headers.getall(hdrs.ACCEPT, []))

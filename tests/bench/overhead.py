@@ -48,7 +48,7 @@ def bare() -> web.Application:
 
 def ember(keys: Path) -> WiredServer:
     """Ember's server with one more call, which does nothing."""
-    from function.http import body
+    from function.http.admission import HttpAdmission
     from function.process.wiring.server import build_server
     from function.process.wiring.service import build_service
     from function.service.health import Health
@@ -63,11 +63,11 @@ def ember(keys: Path) -> WiredServer:
     service = build_service(settings)
     health = Health(Replica(service), service, settings.replica.stuck_s)
     server = build_server(settings, health)
-    limits = server.bodies
+    admission = HttpAdmission(server.admission)
 
     async def handle(request: web.Request) -> web.Response:
-        async with limits.admission.admit(request) as admitted:
-            await body.read(request, limits)
+        async with admission.admit(request) as admitted:
+            await server.bodies.read(request)
             async with admitted.work(tokens=1):
                 return web.Response(body=ANSWER, content_type="application/json")
 

@@ -13,20 +13,22 @@ from typing import TYPE_CHECKING
 
 from function.background.jobs.runner import JobRunner, RunnerSettings
 from function.background.jobs.stream_limits import StreamLimits
-from function.background.swapper import BackgroundSwapper, BackgroundTasks
-from function.http import app as addresses
+from function.background.swapper import BackgroundSwapper
 from function.http.admission import HttpAdmission
+from function.http.app import application
 from function.http.body import BodyReader
 from function.http.edge import Edge
-from function.http.events import Events
+from function.http.events import EventHandlers
+from function.http.form_reader import FormReader
 from function.http.job_requests import JobRequests
-from function.http.jobs import Jobs
+from function.http.jobs import JobHandlers
 from function.http.origins import Origins
-from function.http.probes import Probes, RateLimit
-from function.http.quota import Quotas
+from function.http.probes import ProbeHandlers, RateLimit
+from function.http.quota import QuotaHandlers
 from function.http.static import StaticFiles
-from function.http.swaps import Swaps
+from function.http.swaps import SwapHandlers
 from function.http.uris import Uris
+from function.process.background_tasks import BackgroundTasks
 from function.process.wiring.admission import build_admission
 from function.process.wiring.events import build_event_processor
 from function.process.wiring.jobs import build_job_files, build_job_store
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
     from function.runtime.gpu.device_health import DeviceLostError
     from function.service.health import Health
     from function.settings import Settings
+    from function.settings.background import JobSettings
     from function.settings.requests import UriSettings
 
 
@@ -82,23 +85,25 @@ def build_server(settings: Settings, health: Health, fetch: Fetch | None = None)
         SettingsError: what the settings name for a part cannot be used.
     """
     service, replica = health.service, health.replica
-    requests, jobs = settings.requests, settings.jobs
+    requests = settings.requests
     admission = build_admission(settings.access, settings.redis, requests, lambda: service.slots)
     storage = _storage(settings.uris)
     swapper = BackgroundSwapper(service, admission, replica)
+    store = build_job_store(settings.redis)
+    files = build_job_files(
+        settings.jobs,
+        settings.redis,
+        timeout_s=settings.uris.uri_timeout_s,
+        body_bytes=requests.max_body_bytes,
+    )
     runner = JobRunner(
-        build_job_store(settings.redis),
-        build_job_files(
-            jobs,
-            settings.redis,
-            timeout_s=settings.uris.uri_timeout_s,
-            body_bytes=requests.max_body_bytes,
-        ),
+        store,
+        files,
         storage=storage,
         swap=swapper.swap,
         refund=admission.quota.refund,
         lanes=swapper.lanes,
-        settings=RunnerSettings(jobs.job_lease_s, jobs.job_keep_s, service.slots),
+        settings=_runner_settings(settings.jobs, service.slots),
     )
     processor = build_event_processor(
         settings.events,
@@ -110,48 +115,55 @@ def build_server(settings: Settings, health: Health, fetch: Fetch | None = None)
         gate=admission.pause_s,
         slots=service.slots,
     )
+    background = BackgroundTasks(processor, runner, storage, settings.process.drain_timeout_s)
     metrics = Metrics(replica, service, admission, lambda: health.stuck)
+    runner.listeners.append(metrics.on_job)
+    runner.watchers.append(metrics.on_jobs)
+    if processor:
+        processor.listeners.append(metrics.on_event)
+    service.on_load_error = replica.repair
+
     edge = Edge(
         metrics,
         leaving=lambda: replica.phase is Phase.DRAINING,
         degraded=lambda: service.engines.degraded,
         origins=Origins.of(settings.address, settings.access),
     )
-    service.on_load_error = replica.repair
     http_admission = HttpAdmission(admission)
+    bodies = BodyReader(http_admission.body, requests.max_body_bytes, requests.body_timeout_s)
     fetch = fetch or Uris(storage, requests.max_body_bytes, settings.uris.uri_buckets)
-    bodies = BodyReader(http_admission, requests.max_body_bytes, requests.body_timeout_s)
-    ordering = JobRequests(
+    forms = FormReader(bodies, fetch, http_admission.body)
+    jobs = JobHandlers(
+        JobRequests(store, files, runner.wake, forms, admission.quota, settings.jobs),
         runner,
-        bodies,
-        fetch,
-        jobs.job_limit,
-        jobs.output_buckets,
-        jobs.webhook_secret,
-        admission.quota,
+        store,
+        files,
+        admission=http_admission,
+        load=admission.load,
+        replica=replica,
+        stream_s=requests.request_timeout_s,
+        streams=StreamLimits(settings.jobs.job_streams, settings.jobs.job_caller_streams),
     )
-    streams = StreamLimits(jobs.job_streams, jobs.job_caller_streams)
-    job_calls = Jobs(ordering, replica, requests.request_timeout_s, streams, admission.load)
-    probes = Probes(service, replica, metrics, health, http_admission)
-    app = addresses.build(
+    senders = frozenset(settings.events.event_senders)
+    probes = ProbeHandlers(service, replica, metrics, health, http_admission)
+    app = application(
         edge,
-        swaps=Swaps(service, replica, bodies, fetch, job_calls),
-        jobs=job_calls,
-        quotas=Quotas(bodies, fetch, admission.quota),
-        events=Events(processor, replica, bodies, frozenset(settings.events.event_senders)),
+        swaps=SwapHandlers(service, replica, http_admission, forms, jobs),
+        jobs=jobs,
+        quotas=QuotaHandlers(http_admission, forms, admission.quota),
+        events=EventHandlers(processor, replica, http_admission, bodies, senders),
         probes=probes,
         static=StaticFiles(),
     )
-    if processor:
-        processor.listeners.append(metrics.on_event)
-    runner.listeners.append(metrics.on_job)
-    runner.watchers.append(metrics.on_jobs)
     app.on_startup.append(partial(_fail_without_gpu, health))
     app.cleanup_ctx.append(admission.running)
-    background = BackgroundTasks(processor, runner, storage, settings.process.drain_timeout_s)
     app.on_shutdown.append(background.stopping)
     app.cleanup_ctx.append(background.running)
     return WiredServer(app, edge, metrics, bodies, runner, admission, probes.forced)
+
+
+def _runner_settings(jobs: JobSettings, slots: int) -> RunnerSettings:
+    return RunnerSettings(jobs.job_lease_s, jobs.job_keep_s, slots)
 
 
 def _storage(uris: UriSettings) -> Storage:

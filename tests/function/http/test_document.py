@@ -8,7 +8,7 @@ from pathlib import Path
 
 import function
 from function.http.connection import KEEPALIVE_S
-from function.http.form import MAX_PARTS
+from function.http.multipart import MAX_PARTS
 from function.http.tables import FACES, SWAP
 from function.settings import Settings
 from warmup.settings.variables import variables

@@ -1,0 +1,143 @@
+"""A request to its fields: its body is read and parsed, and what its URIs name is fetched."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from email.message import Message
+from typing import TYPE_CHECKING
+
+from aiohttp import hdrs
+
+from function.http.edge import exchange_of
+from function.http.fields import (
+    JSON,
+    MULTIPART,
+    Form,
+    checked_upload,
+    from_json,
+    from_multipart,
+)
+from function.problems import Problem
+from function.requests import Upload
+from warmup.objects.fair_semaphore import FairSemaphore
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
+    from aiohttp.web import Request
+
+    from function.admission.byte_budget import BodyBytes
+    from function.http.body import BodyReader
+    from function.http.fields import SentForm, Table
+    from function.http.uris import Fetch
+
+_FETCHING = 1024, 16
+
+
+@dataclass(frozen=True, slots=True)
+class FormReader:
+    """Reads the fields of requests.
+
+    Attributes:
+        bodies: reads their bodies.
+        fetch: gets the images behind URIs.
+        budget: gives the bytes of what is fetched for the running request, none at first.
+        fetching: how many URIs are fetched at once, and for one caller.
+    """
+
+    bodies: BodyReader
+    fetch: Fetch
+    budget: Callable[[], BodyBytes]
+    fetching: FairSemaphore = field(default_factory=lambda: FairSemaphore(*_FETCHING))
+
+    async def read(self, request: Request, table: Table) -> Form:
+        """The fields of a request, with the images behind its URIs.
+
+        Args:
+            request: the request; its query must be empty.
+            table: the fields that it may have.
+
+        Raises:
+            Problem: everything that can be wrong with it.
+        """
+        return await self.fetched(await self.sent(request, table), request)
+
+    async def sent(self, request: Request, table: Table) -> SentForm:
+        """The fields of a request as they were sent, before anything is fetched.
+
+        Raises:
+            Problem: everything that can be wrong with them.
+        """
+        no_query(request)
+        media_type, boundary = _content_type(request)
+        data = await self.bodies.read(request)
+
+        def parse() -> SentForm:
+            if media_type == MULTIPART:
+                return from_multipart(data, boundary, table)
+            return from_json(data, table)
+
+        with exchange_of(request).trace.span("parse"):
+            found = await self.bodies.parsed(len(data), parse)
+        for name, spec in table.items():
+            if spec.required and name not in found.photos and name not in found.values:
+                raise Problem("missing_field", f"`{name}` is missing.", field=name)
+        return found
+
+    async def fetched(self, sent: SentForm, request: Request) -> Form:
+        """The fields of a request, with the images behind its URIs.
+
+        Raises:
+            Problem: an image cannot be fetched, or is empty.
+        """
+        exchange = exchange_of(request)
+        held = exchange.owned.enter_context(self.budget())
+
+        async def have(photo: Upload | str, name: str) -> Upload:
+            if isinstance(photo, Upload):
+                return photo
+            # Callers without a name may be anybody, so only those with one have shares.
+            caller = exchange.subject
+            async with self.fetching.place(caller) if caller else nullcontext():
+                with exchange.trace.span("fetch"):
+                    return checked_upload(await self.fetch(photo, name, held.take))
+
+        photos = {
+            name: tuple([await have(each, name) for each in several])
+            for name, several in sent.photos.items()
+        }
+        return Form(photos, sent.values)
+
+
+def no_query(request: Request, known: Collection[str] = ()) -> None:
+    """Refuse unknown query parameters, which are probably fields in the wrong place.
+
+    Raises:
+        Problem: `unknown_field`.
+    """
+    for name in request.query:
+        if name not in known:
+            raise Problem(
+                "unknown_field",
+                f"There is no query parameter `{name[:80]}`.",
+                field=name[:80],
+                hint="Put fields into the body.",
+            )
+
+
+def _content_type(request: Request) -> tuple[str, str]:
+    """The media type of the body, and its boundary, if it has one."""
+    headers = Message()
+    sent = request.headers.get(hdrs.CONTENT_TYPE, "")
+    headers["Content-Type"] = sent if sent.isascii() else ""
+    media_type = headers.get_content_type()
+    charset = headers.get_content_charset("utf-8")
+    if media_type not in {MULTIPART, JSON} or charset not in {"utf-8", "utf8", "us-ascii"}:
+        raise Problem(
+            "unsupported_media_type",
+            f"The body has to be {MULTIPART} or {JSON}, in UTF-8.",
+            headers={"Accept-Post": f"{MULTIPART}, {JSON}"},
+            hint=f"Send {MULTIPART} (curl -F source=@a.jpg -F target=@b.jpg) or {JSON}.",
+        )
+    return media_type, headers.get_boundary("")
