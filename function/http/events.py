@@ -1,7 +1,7 @@
 """The call `POST /`: events in, and what became of them in words that brokers understand.
 
-A broker takes every 2xx for the end of it, tries again after 429 and 5xx, and puts what got another
-4xx aside. An answer is empty or a CloudEvent, as anything else would count as a failure.
+A broker takes every 2xx for the end of it, tries again after 429 and 5xx, and gives up what
+got another 4xx. An answer is empty or a CloudEvent, as anything else would count as a failure.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from function.background.events import wire
 from function.background.events.event import BATCH
 from function.background.events.outcome import OutcomeKind
 from function.http.edge import exchange_of
-from function.http.offload import aside
+from function.http.offload import offload
 from function.problems import Problem
 from function.service.health import check_open
 
@@ -73,7 +73,7 @@ class EventHandlers:
             self._check_sender(admitted.caller)
             bodies = replace(self.bodies, max_bytes=_MAX_BYTES, setting="")
             data = bytes(await bodies.read(request))
-            delivery = await aside(len(data), wire.parse, request.headers.items(), data)
+            delivery = await offload(len(data), wire.parse, request.headers.items(), data)
             outcomes = await asyncio.gather(
                 *(self.processor.take(event, began) for event in delivery.events)
             )

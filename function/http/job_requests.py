@@ -16,7 +16,7 @@ from function.background.jobs.job import Callback, JobSpec, key_of
 from function.background.jobs.store import JobStoreError, JobStoreFullError, OpenedJob
 from function.faces.options import SwapOptions
 from function.http.edge import exchange_of
-from function.http.offload import aside
+from function.http.offload import offload
 from function.http.pricing import batch_price
 from function.http.tables import OPTIONS, selected
 from function.http.uris import check_bucket
@@ -79,7 +79,7 @@ class JobRequests:
                 made a job of that name.
         """
         sent = await self.forms.sent(request, table)
-        digest = await aside(sent.size, sent.digest)
+        digest = await offload(sent.size, sent.digest)
         caller = admitted.caller
         if known := await answered(self.store.get(key_of(caller.subject, name))):
             return _same(OpenedJob(known, new=False), digest)

@@ -1,7 +1,7 @@
 """Work that is too long for the event loop: parsing and coding of large bodies and answers.
 
-It takes no place, as it is no computing of images; what holds the interpreter still lets others run
-between its steps.
+It needs no compute permit, as it computes no images; what holds the interpreter still lets others
+run between its steps.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ AT_ONCE = 256 * 1024
 """So many bytes take less time than going to a thread and coming back may."""
 
 
-async def aside(size: int, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+async def offload(size: int, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """Do `work(*args, **kwargs)`, on a thread when it is about more than `AT_ONCE` bytes."""
     if size <= AT_ONCE:
         return work(*args, **kwargs)

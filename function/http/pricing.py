@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from function.admission.policy import PricedJob
-from function.http.offload import AT_ONCE, aside
+from function.http.offload import AT_ONCE, offload
 from function.images import size
 from function.problems import Problem
 from function.video import measure
@@ -68,16 +68,16 @@ async def look_price(prices: Prices, photo: Upload) -> int:
 
 async def _photo(photo: Upload) -> int:
     """Pixels of a photo."""
-    return _known(photo, await aside(len(photo.data), size.pixels, photo.data))
+    return _known(photo, await offload(len(photo.data), size.pixels, photo.data))
 
 
 async def _target(target: Upload) -> int:
     """Pixels of a photo that would be as much work."""
     length = len(target.data)
-    kind = await aside(length, lambda: target.clip)
+    kind = await offload(length, lambda: target.clip)
     if kind and not kind.still:  # reading even a small video takes time
         length = AT_ONCE + 1
-    return _known(target, await aside(length, measure.worth, target.data, kind))
+    return _known(target, await offload(length, measure.worth, target.data, kind))
 
 
 def _known(photo: Upload, pixels: int | None) -> int:

@@ -13,7 +13,7 @@ from function.http import accept, answers
 from function.http.edge import exchange_of
 from function.http.fields import JSON
 from function.http.jobs import wants_job
-from function.http.offload import aside
+from function.http.offload import offload
 from function.http.pricing import look_price, price
 from function.http.tables import FACES, SWAP, selected
 from function.images.formats import FORMATS
@@ -77,7 +77,7 @@ class SwapHandlers:
         if kind == JSON:
             inline = form.values.get("image") != "none"
             length = len(result.image) if inline else 0
-            answer = await aside(length, _report, result, exchange, inline=inline)
+            answer = await offload(length, _report, result, exchange, inline=inline)
         else:
             answer = web.Response(body=result.image, content_type=result.media_type)
         answer.headers[hdrs.VARY] = hdrs.ACCEPT
@@ -90,14 +90,14 @@ class SwapHandlers:
             Problem: `needs_job`.
         """
         target = wanted.target
-        kind = await aside(len(target.data), lambda: target.clip)
+        kind = await offload(len(target.data), lambda: target.clip)
         if kind is None:
             return None
         if not kind.still:
             raise Problem("needs_job", "The target is a video.", image="target")
         if wanted.format not in {None, "webp"}:
             return None
-        total = await aside(len(target.data), measure.pixels, target.data, kind) or 0
+        total = await offload(len(target.data), measure.pixels, target.data, kind) or 0
         if total > (limit := self.service.clips.direct):
             raise Problem(
                 "needs_job",

@@ -29,7 +29,7 @@ class Fetch(Protocol):
         Args:
             uri: as the request has it.
             field: the request's field, for problems.
-            take: is asked for room before bytes come.
+            take: takes their part of the bytes of all bodies, before they come.
 
         Raises:
             Problem: it cannot be fetched.
@@ -42,7 +42,7 @@ class Uris:
     """Fetches images from the storage.
 
     Attributes:
-        storage: knows the places.
+        storage: reads what URIs lead to.
         limit: the most bytes that an image may have.
         buckets: what gs:// URIs may name, as buckets or beginnings of `bucket/name`; "*" is all.
     """
@@ -52,7 +52,7 @@ class Uris:
     buckets: tuple[str, ...] = ()
 
     async def __call__(self, uri: str, field: str, take: Take) -> Upload:
-        """See `Fetch`.
+        """Fetch one image; the arguments are those of `Fetch`.
 
         Raises:
             Problem: `bad_value`, `unsupported_uri`, `object_not_found`, `object_forbidden`,

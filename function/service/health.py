@@ -24,11 +24,11 @@ _WAITING_FOR = {
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """What is told about a replica.
+    """Whether a replica is alive and ready.
 
     Attributes:
-        replica: tells its phase.
-        service: tells how long its threads have been at work.
+        replica: has its phase.
+        service: knows how long its threads have been at work.
         stuck_s: from when on they count as stuck; 0 means never.
     """
 

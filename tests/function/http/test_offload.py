@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 from function.http import fields, jsonbody
-from function.http.offload import AT_ONCE, aside
+from function.http.offload import AT_ONCE, offload
 from function.service import report
 from tests.function.live import COLLINS, HOPPER
 from warmup.objects import data_uri as inline
@@ -73,4 +73,4 @@ def test_others_are_answered_while_something_large_is_read_or_written(
 
 @pytest.mark.parametrize(("size", "same"), [(AT_ONCE, True), (AT_ONCE + 1, False)])
 async def test_only_large_work_goes_to_a_thread(size, same):
-    assert (await aside(size, threading.get_ident) == threading.get_ident()) is same
+    assert (await offload(size, threading.get_ident) == threading.get_ident()) is same
