@@ -61,7 +61,10 @@ class ProbeHandlers:
     """Handlers of the probes.
 
     Attributes:
-        service, replica, metrics, health: what is asked about.
+        service: has the timeline of the start.
+        replica: is warmed, and has its phase.
+        metrics: what Prometheus gets.
+        health: whether the replica is alive and ready.
         admission: knows operators.
         forced: when a replica that is ready may be warmed again.
     """

@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from function.runtime.gpu.device_health import DeviceLostError
     from function.service.health import Health
     from function.settings import Settings
-    from function.settings.background import JobSettings
     from function.settings.requests import UriSettings
 
 
@@ -103,7 +102,7 @@ def build_server(settings: Settings, health: Health, fetch: Fetch | None = None)
         swap=swapper.swap,
         refund=admission.quota.refund,
         lanes=swapper.lanes,
-        settings=_runner_settings(settings.jobs, service.slots),
+        settings=RunnerSettings(settings.jobs.job_lease_s, settings.jobs.job_keep_s, service.slots),
     )
     processor = build_event_processor(
         settings.events,
@@ -160,10 +159,6 @@ def build_server(settings: Settings, health: Health, fetch: Fetch | None = None)
     app.on_shutdown.append(background.stopping)
     app.cleanup_ctx.append(background.running)
     return WiredServer(app, edge, metrics, bodies, runner, admission, probes.forced)
-
-
-def _runner_settings(jobs: JobSettings, slots: int) -> RunnerSettings:
-    return RunnerSettings(jobs.job_lease_s, jobs.job_keep_s, slots)
 
 
 def _storage(uris: UriSettings) -> Storage:
