@@ -56,7 +56,7 @@ def test_reading_one_takes_no_more_than_three_times_its_size(kind):
     tracemalloc.start()
     try:
         with pytest.raises(Problem) if kind not in GOOD else _nothing():
-            fields._from_json(data, table)
+            fields.from_json(data, table)
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -90,7 +90,7 @@ def test_what_is_long_is_read_as_what_is_short(kind):
                 coded = coded.replace(b"=", rb"\u003d")
             case "without padding":
                 coded = coded.rstrip(b"=")
-        (photo,) = fields._from_json(body(HEAD + coded), FACES).photos["image"]
+        (photo,) = fields.from_json(body(HEAD + coded), FACES).photos["image"]
         if size > jsonbody.LONG:
             assert (photo.data, photo.media_type) == (data, "image/jpeg")
         else:
@@ -99,7 +99,7 @@ def test_what_is_long_is_read_as_what_is_short(kind):
 
 def test_a_long_uri_without_a_photo_and_a_long_text_are_what_they_say():
     signed, output = "https://h/?s=" + "a" * 3000, "gs://b/" + "ä" * 1500
-    sent = fields._from_json(
+    sent = fields.from_json(
         json.dumps({"source": signed, "target": [signed, "https://h"], "output": output}).encode(),
         JOB,
     )
@@ -108,8 +108,8 @@ def test_a_long_uri_without_a_photo_and_a_long_text_are_what_they_say():
     assert sent.values["output"] == output
     plain = "data:text/plain," + 'a"\\\n' * 500
     with pytest.raises(Problem):  # which is no photo, but is read
-        fields._from_json(json.dumps({"image": plain, "x": 1}).encode(), FACES)
-    (photo,) = fields._from_json(json.dumps({"image": plain}).encode(), FACES).photos["image"]
+        fields.from_json(json.dumps({"image": plain, "x": 1}).encode(), FACES)
+    (photo,) = fields.from_json(json.dumps({"image": plain}).encode(), FACES).photos["image"]
     assert photo.data == b'a"\\\n' * 500
 
 
@@ -128,7 +128,7 @@ def test_a_long_uri_without_a_photo_and_a_long_text_are_what_they_say():
 )
 def test_what_is_long_and_wrong_is_told_with_its_field(value, table, code):
     with pytest.raises(Problem) as raised:
-        fields._from_json(json.dumps(value).encode(), table)
+        fields.from_json(json.dumps(value).encode(), table)
     assert raised.value.code == code
     assert len(raised.value.detail) < 400
 
