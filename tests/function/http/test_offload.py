@@ -9,7 +9,7 @@ import threading
 import pytest
 from PIL import Image
 
-from function.http import fields, jsonbody
+from function.http import form_reader, jsonbody
 from function.http.offload import AT_ONCE, offload
 from function.service import report
 from tests.function.live import COLLINS, HOPPER
@@ -17,7 +17,7 @@ from warmup.objects import data_uri as inline
 
 
 def enlarged(data):
-    """The photo as a PNG that is large enough to be dealt with aside, and so is what it gives."""
+    """The photo as a PNG that is large enough to be offloaded, and so is what it gives."""
     out = io.BytesIO()
     Image.open(io.BytesIO(data)).resize((640, 640)).save(out, "PNG")
     assert len(out.getvalue()) > AT_ONCE
@@ -40,7 +40,7 @@ def by_json(live, photo):
 @pytest.mark.parametrize(
     ("module", "name", "ask"),
     [
-        (fields, "_from_multipart", by_form),
+        (form_reader, "from_multipart", by_form),
         (jsonbody, "parse", by_json),
         (inline, "decoded", by_json),
         (report, "of_swap", by_form),

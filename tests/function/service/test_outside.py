@@ -20,7 +20,7 @@ from function.admission.keys import ApiKeys
 from function.admission.tokens import Tokens
 from function.background.events.rules import options_of
 from function.faces.select import Selection
-from function.http import accept, form
+from function.http import accept, multipart
 from function.problems import Problem
 from function.storage.storage import Storage
 from function.telemetry.trace_context import TraceContext
@@ -167,7 +167,7 @@ def test_a_form_is_parts_or_a_bad_request(body, boundary):
     head = b"--b\r\nContent-Disposition: form-data; "
     for each in (body, head + body, head + body + b"\r\n\r\nx\r\n--b--"):
         try:
-            assert all(isinstance(part.name, str) for part in form.parse(each, boundary))
+            assert all(isinstance(part.name, str) for part in multipart.parse(each, boundary))
         except Problem as problem:
             code = problem.code
         else:
