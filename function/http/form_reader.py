@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     from function.http.fields import SentForm, Table
     from function.http.uris import Fetch
 
-_FETCHING = 1024, 16
+FETCHES = 1024, 16
+"""How many URIs are fetched at once, and for one caller."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,7 @@ class FormReader:
     bodies: BodyReader
     fetch: Fetch
     budget: Callable[[], BodyBytes]
-    fetching: FairSemaphore = field(default_factory=lambda: FairSemaphore(*_FETCHING))
+    fetching: FairSemaphore = field(default_factory=lambda: FairSemaphore(*FETCHES))
 
     async def read(self, request: Request, table: Table) -> Form:
         """The fields of a request, with the images behind its URIs.

@@ -12,7 +12,7 @@ from ipaddress import ip_network
 import pytest
 
 from function.admission import keys
-from function.http.admission import _FETCHING
+from function.http.form_reader import FETCHES
 from function.requests import Upload
 from tests.function.live import COLLINS, HOPPER, SOURCE, TARGET, Live
 from tests.function.raw import eventually
@@ -93,7 +93,7 @@ def test_one_caller_takes_no_more_than_its_share_of_what_is_fetched(tmp_path):
     made = {name: keys.new(name, "vip") for name in ("ann", "bob")}
     (tmp_path / "keys").write_text("\n".join(line for _, line in made.values()))
     sent = {name: f"Bearer {key}" for name, (key, _) in made.items()}
-    share, held, over = _FETCHING[1], [], threading.Event()
+    share, held, over = FETCHES[1], [], threading.Event()
 
     async def fetch(uri, field, take):
         if uri == "https://slow":
