@@ -57,11 +57,11 @@ class StoppedError(WarmupError):
     exit_code = 130
 
 
-def told(error: Exception) -> str:
-    """What anybody may be told about a failure.
+def public_reason(error: Exception) -> str:
+    """What of a failure may be published.
 
-    The text is told when it is our own, and of paths in it only the last part; what other
-    exceptions say may be anything, and is in the log only.
+    The text is, when it is our own, and of paths in it only the last part; what other exceptions
+    say may be anything, and is in the log only.
     """
     text = _PATH.sub(r"\1", f": {error}") if isinstance(error, WarmupError) else "; see the log"
     return type(error).__name__ + text

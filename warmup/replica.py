@@ -10,7 +10,7 @@ from contextvars import Context
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
-from warmup.failures import told
+from warmup.failures import public_reason
 from warmup.phase import IllegalStep, Phase
 from warmup.retry import Retry
 from warmup.timeline import Timeline
@@ -146,13 +146,13 @@ class Replica:
         elif self.ready:
             log.error("not ready any more", exc_info=error)
             self._begin(whole=True)
-            self.last_error = told(error)
+            self.last_error = public_reason(error)
 
     def fail(self, error: Exception) -> None:
         """Never be ready again, as only a new process can help."""
         if self.phase.may_become(Phase.FAILED):
             log.error("failed for good", exc_info=error)
-            self.last_error = told(error)
+            self.last_error = public_reason(error)
             self._forget_timer()
             self._enter(Phase.FAILED)
             if self._attempt:
@@ -172,7 +172,7 @@ class Replica:
         self._enter(plan[0][0])
         # It works for nobody, also where a request has found out that it is needed.
         self._attempt = asyncio.create_task(self._bring_up(plan, whole=whole), context=Context())
-        # Nobody may be waiting for it; what it raises is told by `last_error`.
+        # Nobody may be waiting for it; what it raises is in `last_error`.
         self._attempt.add_done_callback(lambda task: task.cancelled() or task.exception())
 
     def _plan(self, *, whole: bool) -> list[_Work]:
@@ -202,7 +202,7 @@ class Replica:
         self.timeline.finish()
 
     def _failed(self, error: Exception, *, whole: bool) -> None:
-        self.last_error = told(error)
+        self.last_error = public_reason(error)
         now = time.monotonic()
         if not self._failures:
             self._failing_since = now

@@ -1,10 +1,10 @@
-"""What is told of failures to everybody."""
+"""What of failures is published."""
 
 from __future__ import annotations
 
 import pytest
 
-from warmup.failures import DamagedError, StoreError, UnavailableError, told
+from warmup.failures import DamagedError, StoreError, UnavailableError, public_reason
 
 
 @pytest.mark.parametrize(
@@ -31,4 +31,4 @@ from warmup.failures import DamagedError, StoreError, UnavailableError, told
     ],
 )
 def test_our_own_words_are_told_without_paths_and_nobody_elses(error, text):
-    assert told(error) == text
+    assert public_reason(error) == text

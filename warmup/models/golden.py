@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import tomllib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from warmup.failures import ManifestError
+from warmup.models.manifest import parsed
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -43,10 +43,7 @@ def read(manifest: Path) -> Golden | None:
     Raises:
         ManifestError: it cannot be read, or the table lacks a key or has one too many.
     """
-    try:
-        table = tomllib.loads(manifest.read_text("utf-8")).get("golden")
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise ManifestError(f"{manifest}: {error}") from error
+    table = parsed(manifest).get("golden")
     if table is None:
         return None
     if not isinstance(table, dict) or set(table) != {*_FILES, *_NUMBERS}:

@@ -87,11 +87,7 @@ def read(path: Path) -> tuple[Model, ...]:
     Raises:
         ManifestError: with everything that is wrong, not only the first.
     """
-    try:
-        content = tomllib.loads(path.read_text("utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise ManifestError(f"{path}: {error}") from error
-    whole = Table(content, str(path))
+    whole = Table(parsed(path), str(path))
     entries = whole.take("model", list, [])
     if not entries:
         whole.wrong("has no [[model]] entry")
@@ -104,6 +100,18 @@ def read(path: Path) -> tuple[Model, ...]:
     if whole.problems:
         raise ManifestError(*whole.problems)
     return tuple(models)
+
+
+def parsed(path: Path) -> dict[str, Any]:
+    """The content of a TOML file.
+
+    Raises:
+        ManifestError: it cannot be read.
+    """
+    try:
+        return tomllib.loads(path.read_text("utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ManifestError(f"{path}: {error}") from error
 
 
 def narrowed(models: Sequence[Model], variant: str | None) -> tuple[Model, ...]:

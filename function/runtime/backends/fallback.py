@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from function.runtime.engine import NotOnDeviceError
 from function.runtime.gpu.device_health import DeviceLostError, is_lost
-from warmup.failures import told
+from warmup.failures import public_reason
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -80,7 +80,9 @@ def open_first(
                 raise
             if is_lost(error):
                 raise DeviceLostError(f"the GPU is lost to this process ({error})") from error
-            fall = SkippedBackend(role, backend, told(error), getattr(error, "may_come", False))
+            fall = SkippedBackend(
+                role, backend, public_reason(error), getattr(error, "may_come", False)
+            )
             facts = {"role": role, "backend": backend, "reason": str(error)}
             log.warning("a backend is passed over", extra=facts)
             passed(fall)
