@@ -39,7 +39,7 @@ ROOMS = [
     Room("function/background", "jobs, events", 470, 148, 250),
     Room("function/service", "engines, the steps of a swap, health", 190, 232, 530),
     Room("function/settings", "declared once", 24, 148, 150),
-    Room("function/storage", "whose URIs, how much", 24, 316, 150),
+    Room("function/storage", "URIs of requests", 24, 316, 150),
     Room("function/weights", "files of operators", 24, 232, 150),
     Room("function/video", "clips, frame by frame", 190, 316, 165),
     Room("function/faces", "find, know, swap", 372, 316, 165),
