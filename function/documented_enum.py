@@ -1,4 +1,4 @@
-"""Words of a fixed list, each with what it means, which the documentation tells."""
+"""Words of a fixed list, each with its meaning for the documentation."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Self
 
 
 class DocumentedEnum(StrEnum):
-    """A word as its value, and beside it what it means."""
+    """A word as its value, with what it means."""
 
     meaning: str
 
     def __new__(cls, value: str, meaning: str = "") -> Self:
-        """Make a member: its value is the word alone, by which it can be looked up."""
+        """Make a member: its value is the word alone, by which it can be found."""
         member = str.__new__(cls, value)
         member._value_ = value
         member.meaning = meaning

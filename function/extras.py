@@ -1,4 +1,4 @@
-"""What is wrong when settings want something that an extra brings."""
+"""Errors that name the extra which a setting needs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def needing(what: str, extra: str) -> Iterator[None]:
 
 @contextmanager
 def needing_redis(setting: str = "EMBER_REDIS_URL") -> Iterator[None]:
-    """Say what is wrong when the body cannot use the Redis of a setting; see `needing`.
+    """Say what is wrong when the body cannot use the Redis of a setting.
 
     Raises:
         SettingsError: also when the address is none.

@@ -31,7 +31,7 @@ def parse(
     Args:
         text: all of it.
         pairs: makes the value of an object from its members; None for a dict.
-        halves: whether halves of characters are let through, for whoever tells what they are in.
+        halves: whether halves of characters are let through, for a caller that says where they are.
 
     Raises:
         ValueError: it is not JSON, not UTF-8, nested too deeply, or has a number or a character

@@ -218,7 +218,7 @@ class ObjectNotFoundError(Problem):
         super().__init__("object_not_found", detail)
 
 
-class UnavailableError(Problem):
+class RetryLaterError(Problem):
     """Something that can be tried again, such as `overloaded` or `storage_unavailable`.
 
     Args:
@@ -232,14 +232,14 @@ class UnavailableError(Problem):
         super().__init__(code, detail, headers=retry_after(again_s), **extra)
 
 
-class AbandonedError(UnavailableError):
+class AbandonedError(RetryLaterError):
     """`overloaded`: nobody waits for the work any more, so that it does not begin."""
 
     def __init__(self) -> None:
         super().__init__("overloaded", _NO_TIME_LEFT, 1.0)
 
 
-class DeadlinePassedError(UnavailableError):
+class DeadlinePassedError(RetryLaterError):
     """`overloaded`: the deadline has passed before the work could begin."""
 
     def __init__(self) -> None:

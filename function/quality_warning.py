@@ -1,4 +1,4 @@
-"""Warnings that a result carries: what was done, or what may look wrong, said honestly.
+"""Warnings that a result carries: what was done, or what may look wrong.
 
 They travel as `Ember-Warnings` and in the JSON answer.
 """

@@ -1,4 +1,4 @@
-"""What is asked of a service and what it gives, as values."""
+"""Requests to a service and its results, as values."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from function.quality_warning import QualityWarning
 
 ProgressCallback = Callable[[int, int], None]
-"""Is told how many frames of a clip are done, and of how many; from the event loop."""
+"""Called in the event loop with how many frames of a clip are done, and how many it has."""
 
 
 @dataclass(frozen=True)
 class Upload:
-    """One file as it came: bytes, the field that it came in, and the declared media type."""
+    """One file as it came: bytes, the field of the request, and the declared media type."""
 
     data: bytes
     field: str
@@ -43,7 +43,7 @@ class Upload:
 
 @dataclass(frozen=True, slots=True)
 class SwapRequest:
-    """What is to be swapped.
+    """A photo to swap.
 
     Attributes:
         sources: one or more photos of the person to put in.
@@ -52,7 +52,7 @@ class SwapRequest:
         like: a reference photo of the person to replace; needed by, and only by, `faces=like`.
         format: "jpeg", "png", "webp" or "avif"; None for the target's own (see `default_format`).
         quality: 1–100, or None for the format's default.
-        options: how the faces are to be.
+        options: what the caller chose about the result.
     """
 
     sources: tuple[Upload, ...]
@@ -66,7 +66,7 @@ class SwapRequest:
 
 @dataclass(frozen=True, slots=True)
 class SwapResult:
-    """The swapped photo or clip, and what is to be known about it.
+    """The swapped photo or clip, with facts about it.
 
     Attributes:
         image: the file.
@@ -83,7 +83,7 @@ class SwapResult:
     most_faces: int | None = None
 
     def facts(self) -> dict[str, Any]:
-        """What jobs and events tell of it, as JSON knows it."""
+        """The facts for jobs and events, ready for JSON."""
         return {
             "media_type": self.media_type,
             "bytes": len(self.image),
@@ -96,7 +96,7 @@ class SwapResult:
 
 @dataclass(frozen=True, slots=True)
 class ClipRequest:
-    """What is to be swapped in a video or an animation.
+    """A video or an animation to swap.
 
     Attributes:
         sources: one or more photos of the person to put in.
@@ -106,7 +106,7 @@ class ClipRequest:
         like: a reference photo of the person to replace; needed by, and only by, `faces=like`.
         kind: what `out` becomes; None for the target's own.
         quality: 1–100, or None for a good one.
-        options: how the faces are to be.
+        options: what the caller chose about the result.
     """
 
     sources: tuple[Upload, ...]
@@ -121,7 +121,7 @@ class ClipRequest:
 
 @dataclass(frozen=True, slots=True)
 class ClipResult:
-    """What is to be known about a swapped clip.
+    """The facts of a swapped clip.
 
     Attributes:
         media_type: of the file that was written.
@@ -146,7 +146,7 @@ class ClipResult:
 
 @dataclass(frozen=True, slots=True)
 class FoundFaces:
-    """The faces of one photo, its (width, height) after orientation, and cautions of decoding."""
+    """The faces of one photo, its (width, height) when upright, and the warnings of decoding."""
 
     size: tuple[int, int]
     faces: tuple[Face, ...]
@@ -166,16 +166,16 @@ class PartStore(Protocol):
 
 
 class Swap(Protocol):
-    """Makes a swap, when its turn has come."""
+    """Makes a swap as soon as the replica has room for it."""
 
     async def __call__(self, wanted: SwapRequest, watch: ClipProgress | None = None) -> SwapResult:
-        """See `Service.swap`, and for a video `Service.clip`; `watch` is for that."""
+        """Swap a photo, or a video: then `watch` keeps its parts, and counts its frames."""
         ...
 
 
 class ClipProgress(PartStore, Protocol):
-    """Keeps the parts of a clip, and is told how far it is."""
+    """Keeps the parts of a clip, and notes how far it is."""
 
     def progress(self, done: int, total: int) -> None:
-        """See `ProgressCallback`."""
+        """Note that so many of its frames are done; called in the event loop."""
         ...

@@ -23,7 +23,7 @@ async def end(*tasks: asyncio.Task[Any]) -> None:
 
     A cancel can get lost in a library, when it comes just as what is waited for is there. Nothing
     that is used here is known to do that, so it is worth a line of the log; the other reason is
-    that somebody who is to be told of the end does not answer.
+    that whoever has to be notified of the end does not answer.
     """
     for tries in itertools.count():
         if not (pending := {task for task in tasks if not task.done()}):

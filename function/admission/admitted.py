@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from function.admission.degradation import CALM_S, Degradation
-from function.problems import Problem, UnavailableError, retry_after
+from function.problems import Problem, RetryLaterError, retry_after
 from function.request_context import Lane, RequestContext
 
 if TYPE_CHECKING:
@@ -180,13 +180,13 @@ class AdmittedRequest:
         load, lane = self._admission.load, self.context.lane
         again_s = load.promises[lane].make(refusal.again_s)
         if refusal.late:
-            return UnavailableError(
+            return RetryLaterError(
                 "overloaded",
                 f"The wait is {refusal.wait_s:.1f} seconds; the deadline would pass meanwhile.",
                 again_s,
                 lane=str(lane),
             )
-        return UnavailableError(
+        return RetryLaterError(
             "overloaded",
             f"{load.limit} requests or more are waiting already.",
             again_s,
@@ -204,7 +204,7 @@ class AdmittedRequest:
         if not (taken := self._admission.degradations()):
             return
         if Degradation.REFUSE_BULK in taken and self.context.lane is Lane.BULK:
-            raise UnavailableError(
+            raise RetryLaterError(
                 "overloaded",
                 "The lane `bulk` is closed while others have to wait.",
                 CALM_S,

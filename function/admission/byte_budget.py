@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from function.problems import UnavailableError
+from function.problems import RetryLaterError
 from function.request_context import Lane
 
 if TYPE_CHECKING:
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from typing import Self
 
 
-class OverBudgetError(UnavailableError):
+class OverBudgetError(RetryLaterError):
     """`overloaded`: the bodies at hand leave no room for another."""
 
 

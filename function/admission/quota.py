@@ -20,7 +20,7 @@ from function.admission.accounts import AT_ONCE, StoreFullError
 from function.admission.breaker import Breaker
 from function.admission.offline import OfflineAccounts
 from function.documented_enum import DocumentedEnum
-from function.problems import UnavailableError
+from function.problems import RetryLaterError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -287,6 +287,6 @@ class _AwayError(Exception):
         self.full = full
 
 
-def unavailable() -> UnavailableError:
+def unavailable() -> RetryLaterError:
     """The problem of a store that cannot be asked."""
-    return UnavailableError("quota_unavailable", "The store of the quotas cannot be reached.", 5.0)
+    return RetryLaterError("quota_unavailable", "The store of the quotas cannot be reached.", 5.0)

@@ -109,7 +109,7 @@ def _bar(start: float, end: float) -> str:
 
 
 def _start() -> dict[str, Any]:
-    """The timeline of one replica, as `GET /warmup` tells it."""
+    """The timeline of one replica, as `GET /warmup` has it."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]

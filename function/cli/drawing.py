@@ -1,4 +1,4 @@
-"""Marks on a photo that show what was found: for people who look, not for programs."""
+"""Draws the faces that were found on a photo."""
 
 from __future__ import annotations
 

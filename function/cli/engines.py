@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import hashlib
 import json
 import os
 import sys
@@ -12,13 +10,13 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-import function
-from function.faces import models
-from function.process.wiring.service import build_service, embedded
+from function.cli.model_inputs import digest, feeds, photos_below, record, samples
+from function.faces import families
+from function.process.wiring.service import embedded
 from function.settings import load
 from warmup.failures import DamagedError, ManifestError, WarmupError
 from warmup.models import manifest
@@ -27,29 +25,21 @@ from warmup.plans import nvml, plan_key, stored
 from warmup.plans.build import BuildError, check_rtx
 from warmup.plans.building import BuildRequest, build
 from warmup.plans.tensorrt import FULL, RTX, library
-from warmup.settings import variables
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from function.runtime.engine import Engine
+    from function.cli.model_inputs import Inputs
     from function.runtime.proof import Proof
-    from function.settings import Settings
     from warmup.models.manifest import Model
     from warmup.plans.build import Tell
     from warmup.plans.plan_key import PlanKey
-    from warmup.plans.precision import Feed
     from warmup.plans.stored import Plans
     from warmup.plans.tensorrt import Library
     from warmup.settings.settings import WarmupSettings
 
 _FILE = click.argument("file", required=False, type=click.Path(path_type=Path))
-_MOST_FED = 512
 _MOST_COMPARED = 8
-_IMAGES = {".jpg", ".jpeg", ".png", ".webp"}
 
 
 @click.group()
@@ -105,27 +95,27 @@ def build_them(
     recipe = stored.recipe(settings.plans)
     plans = stored.open_plans(settings)
     chosen = _chosen(file, settings, roles)
-    photos = _photos(calibrate) if calibrate else _samples()
-    fed = _inputs(settings, file, photos)
+    photos = photos_below(calibrate) if calibrate else samples()
+    fed = record(settings, file, photos)
     failed: list[str] = []
     with prefetch(chosen, settings.stores) as ready:
         for model in ready.models:
-            key = models.plan_key(model, recipe, tool, facts)
-            order = BuildRequest(
+            key = families.plan_key(model, recipe, tool, facts)
+            request = BuildRequest(
                 name=model.role,
                 graph=model.path,
                 key=replace(key, sm=target) if target else key,
                 recipe=recipe,
                 target=target,
-                feeds=partial(_feeds, model, fed.get(model.role, ())) if calibrate else None,
-                images=_digest(calibrate) if calibrate else "",
+                feeds=partial(feeds, model, fed.get(model.role, ())) if calibrate else None,
+                images=digest(calibrate) if calibrate else "",
                 limit_s=time_limit,
                 slower=slower,
             )
             try:
                 with _telling(model.role) as tell:
                     proof = _proof(model, settings, fed)
-                    made = build(order, plans, tool, proof, tell=tell, anew=anew)
+                    made = build(request, plans, tool, proof, tell=tell, anew=anew)
             except (BuildError, WrongResultError) as error:
                 failed.append(model.role)
                 click.echo(f"{model.role:12} failed: {error}", err=True)
@@ -163,7 +153,7 @@ def check(*, file: Path | None, roles: tuple[str, ...]) -> None:
 
     plans = stored.open_plans(settings)
     _gpu()
-    bad, fed = 0, _inputs(settings, file, _samples())
+    bad, fed = 0, record(settings, file, samples())
     with prefetch(_chosen(file, settings, roles), settings.stores) as ready:
         of_role = {model.role: model for model in ready.models}
         for role, keys in needed(ready.models, settings.plans, settings.engines.gpus):
@@ -221,17 +211,17 @@ def _chosen(file: Path | None, settings: WarmupSettings, roles: tuple[str, ...])
 def _proof(
     model: Model,
     settings: WarmupSettings,
-    fed: dict[str, list[tuple[NDArray[np.float32], ...]]],
+    fed: Inputs,
 ) -> Proof:
     from function.runtime.proof import Proof
 
     return Proof(
         name=model.role,
         path=model.path,
-        shapes=models.shapes(model),
+        shapes=families.shapes(model),
         items=fed.get(model.role, [])[:_MOST_COMPARED],
         precision=settings.plans.plan_precision,
-        ports=models.ports(model),
+        ports=families.ports(model),
         golden=model.golden,
     )
 
@@ -276,88 +266,3 @@ def _telling(name: str) -> Iterator[Tell]:
 
     with nullcontext():
         yield tell
-
-
-def _inputs(
-    settings: Settings, file: Path | None, photos: Sequence[Path]
-) -> dict[str, list[tuple[NDArray[np.float32], ...]]]:
-    """What each model is fed while photos are swapped with themselves on the CPU, item by item."""
-    fed: dict[str, list[tuple[NDArray[np.float32], ...]]] = {}
-    asyncio.run(_swap_all(settings, file, photos, fed))
-    return fed
-
-
-async def _swap_all(
-    settings: Settings,
-    file: Path | None,
-    photos: Sequence[Path],
-    fed: dict[str, list[tuple[NDArray[np.float32], ...]]],
-) -> None:
-    from function.problems import Problem
-    from function.requests import SwapRequest, Upload
-    from function.telemetry.timings import Timings
-
-    def opened(model: Model, **options: Any) -> Engine:
-        return _Recorded(models.open_engine(model, **options), fed.setdefault(model.role, []))
-
-    changed = variables.replace(
-        settings, manifest=file or settings.models.manifest, backends=("cpu",), variant=None
-    )
-    service = build_service(changed, open_engine=opened)
-    try:
-        await service.fetch()
-        await service.load()
-        for photo in photos:
-            content = photo.read_bytes()
-            order = SwapRequest((Upload(content, "source"),), Upload(content, "target"))
-            try:
-                await service.swap(order, Timings())
-            except Problem as problem:  # no face, no photo: the next may have one
-                click.echo(f"{photo.name}: {problem.detail}", err=True)
-    finally:
-        service.close()
-
-
-class _Recorded:
-    """An engine that notes what each item was."""
-
-    def __init__(self, engine: Engine, fed: list[tuple[NDArray[np.float32], ...]]) -> None:
-        self._engine, self._fed = engine, fed
-
-    @property
-    def provider(self) -> str:
-        return self._engine.provider
-
-    @property
-    def items(self) -> int | None:
-        return self._engine.items
-
-    def run(self, *inputs: NDArray[np.float32]) -> list[NDArray[np.float32]]:
-        for row in range(len(inputs[0])):
-            if len(self._fed) < _MOST_FED:
-                self._fed.append(tuple(each[row : row + 1].copy() for each in inputs))
-        return self._engine.run(*inputs)
-
-
-def _feeds(model: Model, fed: Sequence[tuple[NDArray[np.float32], ...]]) -> Iterator[Feed]:
-    """The same as the graph gets it; of one shape, the usual one, as it is compared by place."""
-    from function.runtime.backends.onnx import OnnxEngine
-    from function.runtime.proof import alike
-
-    engine = OnnxEngine(model.path, ports=models.ports(model))
-    yield from (engine.feed(*inputs) for inputs in alike(fed))
-
-
-def _samples() -> list[Path]:
-    """The photos that ship with Ember."""
-    return _photos(Path(function.__file__).parent / "samples")
-
-
-def _photos(folder: Path) -> list[Path]:
-    return sorted(path for path in folder.rglob("*") if path.suffix.lower() in _IMAGES)
-
-
-def _digest(folder: Path) -> str:
-    """What the photos of a folder are, whatever they are called."""
-    digests = [hashlib.sha256(path.read_bytes()).digest() for path in _photos(folder)]
-    return hashlib.sha256(b"".join(sorted(digests))).hexdigest()

@@ -41,21 +41,21 @@ def faces(image: Path, draw: Path | None, *, as_json: bool) -> None:
 
     settings = load(os.environ)
     upload = Upload(read(image), f"image {image.name}")
-    trace = Timings()
-    found = asyncio.run(_find(settings, upload, trace))
+    timings = Timings()
+    found = asyncio.run(_find(settings, upload, timings))
     if draw:
         write(draw, _drawn(upload, found, format_, settings.images.max_pixels))
     if as_json:
-        click.echo(json.dumps(report.of_faces(found, trace)))
+        click.echo(json.dumps(report.of_faces(found, timings)))
     else:
-        _table(report.of_faces(found, trace), on_stderr=draw == STANDARD)
+        _table(report.of_faces(found, timings), on_stderr=draw == STANDARD)
 
 
-async def _find(settings: Settings, upload: Upload, trace: Timings) -> FoundFaces:
+async def _find(settings: Settings, upload: Upload, timings: Timings) -> FoundFaces:
     from function.cli.session import opened
 
     async with opened(settings) as service:
-        return await service.faces(upload, trace)
+        return await service.faces(upload, timings)
 
 
 def _drawn(upload: Upload, found: FoundFaces, format_: str | None, max_pixels: int) -> bytes:

@@ -1,4 +1,4 @@
-"""One swap of the command line: a target file in, a result that knows its name and its story."""
+"""One swap of the command line: a target file in, a result with its name and its facts out."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Done:
 
     target: Path
     result: SwapResult
-    trace: Timings
+    timings: Timings
 
     @property
     def name(self) -> str:
@@ -33,7 +33,7 @@ class Done:
     @property
     def report(self) -> dict[str, Any]:
         """What is to be known about it, without the photo."""
-        return report.of_swap(self.result, self.trace, image=False)
+        return report.of_swap(self.result, self.timings, image=False)
 
     @property
     def summary(self) -> str:
@@ -46,11 +46,11 @@ class Done:
 
 
 async def swapped(service: Service, wanted: SwapRequest, target: Path) -> Done:
-    """Carry out an order on one target.
+    """Swap one target.
 
     Raises:
         Problem: a photo cannot be used.
     """
-    trace = Timings()
+    timings = Timings()
     upload = Upload(read(target), f"target {target.name}")
-    return Done(target, await service.swap(replace(wanted, target=upload), trace), trace)
+    return Done(target, await service.swap(replace(wanted, target=upload), timings), timings)

@@ -8,8 +8,7 @@ import click
 
 from function.admission import keys as api_keys
 from function.admission.caller import SUBJECT
-from function.cli.failure import Failure
-from function.exits import Exit
+from function.cli.files import unwritable
 from function.request_context import Lane
 
 _LANES = [str(lane) for lane in Lane]
@@ -60,4 +59,4 @@ def _add(path: Path, line: str) -> None:
         with path.open("a", encoding="utf-8") as file:
             file.write(("\n" if text and not text.endswith("\n") else "") + line + "\n")
     except OSError as error:
-        raise Failure(f"{path} cannot be written: {error.strerror}.", Exit.CANNOT_WRITE) from None
+        raise unwritable(path, error) from None

@@ -62,8 +62,7 @@ def import_(
 
     if not packs and not folders:
         raise click.UsageError("Say where the models are: --insightface or --facefusion.")
-    if out.exists() and not force:
-        raise Failure(f"{out} is there already; --force overwrites it.", Exit.CANNOT_WRITE)
+    place(out, force=force)
     places = [folder for name in packs for folder in collection.pack(name)]
     known, unknown = collection.scan([*places, *folders])
     known = [each for each in known if each.role not in without]
@@ -93,7 +92,7 @@ def import_(
 @click.pass_context
 def check(ctx: click.Context, file: Path | None) -> None:
     """Name everything that is wrong with a manifest, and what does not fit together."""
-    from function.faces.models import check as fitting
+    from function.faces.families import check as fitting
     from warmup.models import manifest
     from warmup.settings.settings import load
 
@@ -140,7 +139,7 @@ models = click.Group(
 
 def _batched(choice: Choice, folder: Path, *, force: bool) -> Choice:
     """The choice with graphs that take batches, for those families that are run in batches."""
-    from function.faces.models import FAMILIES
+    from function.faces.families import FAMILIES
     from function.runtime import onnxfile
     from function.weights.proof import UnprovenError
 

@@ -91,7 +91,7 @@ def swap(
         like=Upload(read(like), f"reference {like.name}") if like else None,
         format=format_,
         quality=quality,
-        options=_look(boost, weight, enhance, masks),
+        options=_options(boost, weight, enhance, masks),
     )
     settings = load(os.environ)
     if kind and out:
@@ -150,7 +150,7 @@ def _check_output(out: Path | None, target: Path, *, as_json: bool) -> None:
         raise click.UsageError("A photo from standard input has no name; give the result one.")
 
 
-def _look(
+def _options(
     boost: int | None, weight: int | None, enhance: int | None, masks: str | None
 ) -> SwapOptions:
     from function.faces.options import SwapOptions

@@ -1,8 +1,8 @@
 """Detectors that answer for every cell of three grids: SCRFD and RetinaFace, and YuNet.
 
-Which output is what is told by its shape, as exporters order and name them as they like: rows are
+An output is recognised by its shape, as exporters order and name them as they like: rows are
 the cells of a grid, once for each anchor; columns are a score, the box, or five points. All views
-are seen as squares of 640, the size of graphs that take no other, so that there is one shape to
+are squares of 640, the size of graphs that take no other, so that there is one shape to
 warm and views of several photos can share a batch.
 """
 
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from function.faces.align import planes
-from function.faces.detect import best, looked
+from function.faces.detect import best, rendered
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -45,7 +45,7 @@ class Anchored:
     def detect(
         self, pixels: NDArray[np.uint8], view: View, threshold: float = 0.5
     ) -> list[Detection]:
-        """See `Detector.detect`."""
+        """Faces in one view of an image, best score first, overlaps removed."""
         outputs = self._engine.run(planes(_square(pixels, view), 1 / 128, -127.5 / 128))
         boxes, points, scores = [], [], []
         for stride, (score,), box, five in _grids(outputs, anchors=2):
@@ -71,7 +71,7 @@ class YuNet:
     def detect(
         self, pixels: NDArray[np.uint8], view: View, threshold: float = 0.5
     ) -> list[Detection]:
-        """See `Detector.detect`."""
+        """Faces in one view of an image, best score first, overlaps removed."""
         outputs = self._engine.run(planes(_square(pixels, view)[..., ::-1], 1.0, 0.0))
         boxes, points, scores = [], [], []
         for stride, (one, other), box, five in _grids(outputs, anchors=1):
@@ -88,7 +88,7 @@ class YuNet:
 
 def _square(pixels: NDArray[np.uint8], view: View) -> NDArray[np.uint8]:
     """What a network sees in a view, in the upper left of a black square: [1, 640, 640, 3]."""
-    seen = looked(pixels, view)
+    seen = rendered(pixels, view)
     height, width = seen.shape[:2]
     square = np.zeros((1, _SIDE, _SIDE, 3), np.uint8)
     square[0, :height, :width] = seen

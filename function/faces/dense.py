@@ -37,7 +37,7 @@ class Flat106:
         self._engine = engine
 
     def fit(self, pixels: NDArray[np.uint8], detection: Detection) -> Fitted:
-        """See `Landmarks.fit`; the five points stay the detector's, as swappers expect them."""
+        """The points of one face; the five stay the detector's, as swappers expect them."""
         box = detection.box
         scale = _SIDE_106 / (max(box.width, box.height, 1.0) * _MARGIN)
         matrix = _around(detection, scale, _SIDE_106 / 2)
@@ -59,7 +59,7 @@ class Fan68:
         self._engine = engine
 
     def fit(self, pixels: NDArray[np.uint8], detection: Detection) -> Fitted:
-        """See `Landmarks.fit`."""
+        """The points of one face."""
         box = detection.box
         scale = _FACE_68 / max(box.width, box.height, 1.0)
         matrix = _around(detection, scale, _SIDE_68 / 2)

@@ -1,4 +1,4 @@
-"""Where faces are in one view of an image. `search` decides which views to look at.
+"""Where faces are in one view of an image. `search` decides which views to take.
 
 CenterFace is here, detectors with anchors are in `anchors`.
 """
@@ -72,7 +72,7 @@ class Detector(Protocol):
 
         Args:
             pixels: uint8 [H, W, 3] RGB.
-            view: what to look at.
+            view: which part of it, and how large.
             threshold: least score of a face.
         """
         ...
@@ -91,17 +91,17 @@ class CenterFace:
     def detect(
         self, pixels: NDArray[np.uint8], view: View, threshold: float = 0.5
     ) -> list[Detection]:
-        """See `Detector.detect`."""
+        """Faces in one view of an image, best score first, overlaps removed."""
         return decode(self._engine.run(prepare(pixels, view)), view, threshold)
 
 
 def prepare(pixels: NDArray[np.uint8], view: View) -> NDArray[np.float32]:
     """CenterFace's input: float32 [1, 3, H', W'], RGB 0–255, sides multiples of 32."""
-    chw = looked(pixels, view).transpose(2, 0, 1)[None]
+    chw = rendered(pixels, view).transpose(2, 0, 1)[None]
     return np.ascontiguousarray(chw, dtype=np.float32)
 
 
-def looked(pixels: NDArray[np.uint8], view: View) -> NDArray[np.uint8]:
+def rendered(pixels: NDArray[np.uint8], view: View) -> NDArray[np.uint8]:
     """What a network sees in a view: uint8 [H', W', 3] RGB, sides multiples of 32."""
     height, width = pixels.shape[:2]
     left, top, right, bottom = view.window

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EnhancerFamily:
-    """What a family wants: the side of its images, and where the five points belong in them."""
+    """The side of the images of a family, and where the five points belong in them."""
 
     size: int
     template: align.Template
@@ -48,14 +48,14 @@ class Enhancer:
 
     Args:
         engine: runs float32 [N, 3, size, size], RGB from -1 to 1, to the same.
-        spec: what it wants.
+        spec: of its family.
     """
 
     def __init__(self, engine: Engine, spec: EnhancerFamily) -> None:
         self._engine, self.spec = engine, spec
 
     def reach(self, five: NDArray[np.float32]) -> NDArray[np.float32]:
-        """See `Swapper.reach`: the crop."""
+        """The corners of the crop in the image, float32 [4, 2]."""
         return align.corners(five, self.spec.template)
 
     def enhance(
@@ -73,34 +73,23 @@ class Enhancer:
             canvas: uint8 [H, W, 3] RGB.
             faces: where they are; nothing changes outside of their boxes.
             options: says how much of the result is used.
-            occlusion: tells what covers a face.
+            occlusion: finds what covers a face.
             gray: whether the canvas must stay gray.
         """
-        for places in align.rounds(faces, self.spec.template):
-            self._enhance(canvas, [faces[n] for n in places], options, occlusion, gray=gray)
-
-    def _enhance(
-        self,
-        canvas: NDArray[np.uint8],
-        faces: Sequence[Face],
-        options: SwapOptions,
-        occlusion: Occlusion | None,
-        *,
-        gray: bool,
-    ) -> None:
-        """Enhance faces whose crops do not overlap."""
         size = self.spec.size
-        places = [align.matrix(face.five, self.spec.template, size) for face in faces]
-        crops = [
-            geometry.crop(canvas, place, (size, size), cv2.BORDER_REPLICATE) for place in places
-        ]
-        images = align.planes(np.stack(crops), 1 / 127.5, -1.0)
-        results = self._engine.run(images)[0]
-        levels = np.clip(results * np.float32(127.5) + np.float32(128), 0, 255).astype(np.uint8)
-        shares = [masks.box(size) * np.float32(options.enhance / 100)] * len(faces)
-        if occlusion and options.uses(Mask.OCCLUSION, else_=True):
-            seen = occlusion.masks(crops)
-            shares = [np.minimum(*pair) for pair in zip(shares, seen, strict=True)]
-        patches = np.ascontiguousarray(levels.transpose(0, 2, 3, 1))
-        for patch, share, place in zip(patches, shares, places, strict=True):
-            paste(canvas, patch, share, place, gray=gray)
+        for places in align.rounds(faces, self.spec.template):
+            matrices = [align.matrix(faces[n].five, self.spec.template, size) for n in places]
+            crops = [
+                geometry.crop(canvas, matrix, (size, size), cv2.BORDER_REPLICATE)
+                for matrix in matrices
+            ]
+            images = align.planes(np.stack(crops), 1 / 127.5, -1.0)
+            results = self._engine.run(images)[0]
+            levels = np.clip(results * np.float32(127.5) + np.float32(128), 0, 255)
+            shares = [masks.box(size) * np.float32(options.enhance / 100)] * len(places)
+            if occlusion and options.uses(Mask.OCCLUSION, else_=True):
+                seen = occlusion.masks(crops)
+                shares = [np.minimum(*pair) for pair in zip(shares, seen, strict=True)]
+            patches = np.ascontiguousarray(levels.astype(np.uint8).transpose(0, 2, 3, 1))
+            for patch, share, matrix in zip(patches, shares, matrices, strict=True):
+                paste(canvas, patch, share, matrix, gray=gray)

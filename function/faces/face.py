@@ -49,7 +49,7 @@ class Detection:
         points: float32 [5, 2], (x, y): left eye, right eye, nose tip, left and right corner of the
             mouth; left and right as in the image when the face is upright.
         score: 0–1.
-        found_by: which look of `function.faces.search` found it: "plain", "padded", ….
+        found_by: which pass of `function.faces.search` found it: "plain", "padded", ….
     """
 
     box: Box
@@ -104,9 +104,9 @@ class Face:
         box: whole pixels inside the image, around the detection, the mesh and all that a swap may
             change; it changes nothing outside of it.
         detection: what the detector said.
-        five, presence, mesh, outline: see `Fitted`.
+        five, presence, mesh, outline: as in `Fitted`.
         pose: head pose.
-        embedding: float32 [n] identity, or None when nobody asked for it; see `identity.Metric`.
+        embedding: float32 [n] identity, or None when it was not computed.
     """
 
     index: int

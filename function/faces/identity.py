@@ -1,4 +1,4 @@
-"""Who somebody is, as a vector: the distance of two says whether two faces are one person."""
+"""Identity embeddings: the distance of two says whether two faces are one person."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ class DlibIdentity:
         self._engine = engine
 
     def embed(self, pixels: NDArray[np.uint8], faces: Sequence[Face]) -> list[NDArray[np.float32]]:
-        """See `Identity.embed`; float32 [128]."""
+        """The identities of some faces of one photo, float32 [128] each."""
         if not faces:
             return []
         chips = np.stack([_chip(pixels, mesh_of(face)) for face in faces], dtype=np.float32)
@@ -116,7 +116,7 @@ class ArcFace:
         self._engine = engine
 
     def embed(self, pixels: NDArray[np.uint8], faces: Sequence[Face]) -> list[NDArray[np.float32]]:
-        """See `Identity.embed`; float32 [512], not normalised."""
+        """The identities of some faces of one photo, float32 [512] each, not normalised."""
         if not faces:
             return []
         side = (112, 112)

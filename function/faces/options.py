@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from typing import Any, Self
 
 BLEND = 80
-"""How much of an enhanced face is used where nobody says it, in percent."""
+"""How much of an enhanced face is used by default, in percent."""
 SMALLEST = 1
 """A boost that leaves faces at the side that the model makes."""
 
@@ -37,7 +37,7 @@ class SwapOptions:
         weight: how much of the source's identity there is: 0.5 as it is, 1 the target's own is
             even taken away, 0 a third of the way to the target's.
         enhance: how much of an enhanced face is used, in percent; 0 for none.
-        masks: what decides which part is replaced, beside `box`; None for what the replica has.
+        masks: what decides, with `box`, which part is replaced; None for what the replica has.
     """
 
     boost: int | None = None
@@ -66,7 +66,7 @@ class SwapOptions:
 
 
 DEFAULT = SwapOptions()
-"""What is done where nobody chooses."""
+"""The options where the caller chooses nothing."""
 
 
 def parse_masks(text: str) -> tuple[Mask, ...]:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from function.faces.face import Face
     from function.faces.identity import Metric
-    from function.faces.swappers.protocol import Source
+    from function.faces.swappers.protocol import SourceFace
 
 _DEGREES_PER_HALVING = 10.0
 """A face of half the size is worth as much as one that is turned so much further away."""
@@ -35,16 +35,16 @@ class Person:
     """
 
     metric: Metric
-    _best: Source | None = None
+    _best: SourceFace | None = None
     _embeddings: list[NDArray[np.float32]] = field(default_factory=list)
 
-    def add(self, portrait: Source) -> None:
+    def add(self, portrait: SourceFace) -> None:
         """Add one photo, of which `embedding` is its own."""
         self._embeddings.append(portrait.embedding)
         if self._best is None or _fitness(portrait.face) > _fitness(self._best.face):
             self._best = portrait
 
-    def source(self) -> Source:
+    def source(self) -> SourceFace:
         """The person that the photos show; there must be one photo."""
         if self._best is None:
             raise ValueError("a person without a photo")

@@ -14,9 +14,8 @@ import numpy as np
 from function.faces import pose
 from function.faces.face import Box, Face, embedding_of
 from function.faces.options import DEFAULT, SwapOptions
-from function.faces.search import unconfirmed
 from function.faces.select import largest
-from function.faces.swappers.protocol import Source
+from function.faces.swappers.protocol import SourceFace
 from function.problems import Problem
 from function.quality_warning import QualityWarning
 from function.request_context import current
@@ -80,7 +79,7 @@ class Pipeline:
     def find(
         self,
         picture: Picture,
-        trace: Timings,
+        timings: Timings,
         *,
         identify: bool,
         quick: bool = False,
@@ -90,31 +89,34 @@ class Pipeline:
 
         Args:
             picture: the photo.
-            trace: gets spans of `detect`, `landmarks` and `identity`.
+            timings: gets spans of `detect`, `landmarks` and `identity`.
             identify: also compute identity embeddings.
-            quick: look at the whole only, where small faces may be missed.
+            quick: search the whole photo only, where small faces may be missed.
             most: how many faces it may show; None for any number.
 
         Raises:
             Problem: `too_many_faces`.
         """
-        pixels = picture.pixels
-        landmarks = self.models.landmarks
-        fit = landmarks.fit if landmarks else unconfirmed
-        fitted = self.models.detect.faces(pixels, fit, trace, quick=quick, most=most)
-        check_count(len(fitted), most)
-        faces = [self.face(index, each, picture.size) for index, each in enumerate(fitted)]
+        faces = self._search(picture, timings, quick=quick, most=most)
+        check_count(len(faces), most)
         if not identify:
             return faces
-        with trace.span("identity"):
-            found = self.models.identity.embed(pixels, faces)
+        with timings.span("identity"):
+            found = self.models.identity.embed(picture.pixels, faces)
         return [replace(face, embedding=own) for face, own in zip(faces, found, strict=True)]
 
+    def _search(
+        self, picture: Picture, timings: Timings, *, quick: bool, most: int | None
+    ) -> list[Face]:
+        models, pixels = self.models, picture.pixels
+        fitted = models.detect.faces(pixels, models.fit, timings, quick=quick, most=most)
+        return [self.face(index, each, picture.size) for index, each in enumerate(fitted)]
+
     def face(self, index: int, fitted: Fitted, size: tuple[int, int]) -> Face:
-        """All that is known of a face when its points are.
+        """A face with its box and pose, from its points.
 
         Args:
-            index: its place.
+            index: its place in the documented order.
             fitted: its points.
             size: (width, height) of the picture.
         """
@@ -130,33 +132,30 @@ class Pipeline:
             outline=fitted.outline,
         )
 
-    def portrait(self, picture: Picture, trace: Timings) -> tuple[Source | None, bool]:
+    def portrait(self, picture: Picture, timings: Timings) -> tuple[SourceFace | None, bool]:
         """The person whom a photo shows: its largest face.
 
         Args:
             picture: the photo.
-            trace: gets spans of `detect`, `landmarks` and `identity`.
+            timings: gets spans of `detect`, `landmarks` and `identity`.
 
         Returns:
             None when there is no face, and whether there are more faces.
         """
-        landmarks = self.models.landmarks
-        fit = landmarks.fit if landmarks else unconfirmed
-        fitted = self.models.detect.faces(picture.pixels, fit, trace, most=_CROWD)
-        faces = [self.face(index, each, picture.size) for index, each in enumerate(fitted)]
+        faces = self._search(picture, timings, quick=False, most=_CROWD)
         if not faces:
             return None, False
         face = largest(faces)
-        with trace.span("identity"):
+        with timings.span("identity"):
             (embedding,) = self.models.identity.embed(picture.pixels, [face])
-        return Source(picture, face, embedding), len(faces) > 1
+        return SourceFace(picture, face, embedding), len(faces) > 1
 
     def swap(
         self,
         target: Picture,
         faces: Sequence[Face],
-        source: Source,
-        trace: Timings,
+        source: SourceFace,
+        timings: Timings,
         options: SwapOptions = DEFAULT,
     ) -> tuple[NDArray[np.uint8], list[tuple[QualityWarning, ...]]]:
         """Put the source's face onto each of `faces`, and enhance them, on one canvas.
@@ -165,22 +164,22 @@ class Pipeline:
             target: the photo to change; it stays as it is.
             faces: which of its faces.
             source: the person to put in.
-            trace: gets the spans `swap` and `enhance`.
+            timings: gets the spans `swap` and `enhance`.
             options: how the result is to be.
 
         Returns:
             uint8 [H, W, 3] RGB, equal to the target outside the faces' boxes, and the swapper's
-            cautions for each face.
+            warnings for each face.
 
         Raises:
             Problem: `too_many_faces`.
         """
         check_count(len(faces), current.get().max_faces)
-        with trace.span("swap"):
+        with timings.span("swap"):
             canvas = target.pixels.copy()
             warnings = self.swapper.swap_all(canvas, faces, source, options, gray=target.gray)
         if (enhancer := self.models.enhance) and options.enhance:
-            with trace.span("enhance"):
+            with timings.span("enhance"):
                 enhancer.enhance(canvas, faces, options, self.models.occlusion, gray=target.gray)
         return canvas, warnings
 
@@ -189,8 +188,8 @@ class Pipeline:
         canvas: NDArray[np.uint8],
         faces: Sequence[Face],
         warnings: Sequence[tuple[QualityWarning, ...]],
-        source: Source,
-        trace: Timings,
+        source: SourceFace,
+        timings: Timings,
     ) -> list[SwappedFace]:
         """Measure how well each swap worked, by the identity model on the result.
 
@@ -199,11 +198,11 @@ class Pipeline:
             faces: the faces that were swapped.
             warnings: the swapper's own for each of them.
             source: the person who was put in.
-            trace: gets the span `judge`.
+            timings: gets the span `judge`.
         """
         judged = []
         metric = self.models.identity.metric
-        with trace.span("judge"):
+        with timings.span("judge"):
             swapped = self.models.identity.embed(canvas, faces)
             for face, own, now in zip(faces, warnings, swapped, strict=True):
                 original = embedding_of(face)

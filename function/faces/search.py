@@ -1,10 +1,10 @@
 """Finding every face of a photo, whatever its size, crop, light and orientation.
 
 The detector finds faces of about 20 to 600 pixels that are roughly upright, in a view of at most
-640 × 640. Most photos need one look. The rest of this module is about the others: which further
-looks to take, and when to stop.
+640 × 640. Most photos need one pass. The rest of this module is about the others: which further
+passes to make, and when to stop.
 
-| look         | what the network sees                   | taken when                     | runs |
+| pass         | what the network sees                   | taken when                     | runs |
 |--------------|-----------------------------------------|--------------------------------|------|
 | `plain`      | the whole photo                         | always                         | 1    |
 | `padded`     | half its size around a small copy of it | nothing found yet              | 1    |
@@ -14,9 +14,9 @@ looks to take, and when to stop.
 | `tiles-1184` | a larger photo, shrunk to that long     | nothing found yet, or what was | ≤ 4  |
 | `tiles-2272` | side and cut into overlapping tiles     | found is small or hints at more| ≤ 16 |
 
-So an ordinary photo costs one run of the detector, and the worst photo 26. A small face beside a
+So an ordinary photo costs one run of the detector, and the worst photo 26. A small face next to a
 large one is missed only where the larger view shows not even a hint of it (a score of 0.2, which
-most faces of 14 pixels reach): looking at every photo in full detail would cost 20 runs, mostly to
+most faces of 14 pixels reach): searching every photo in full detail would cost 20 runs, mostly to
 find strangers in the background.
 """
 
@@ -45,16 +45,16 @@ _SIDE, _OVERLAP = 640, 96
 _PADDED = 224  # side of a padded view: without its surroundings a face is best seen small
 _TILED = (1184, 2272)  # two and four tiles of 640 in a row, with their overlaps
 _LEAST_SIDE = 8  # of a photo; there is no face in fewer pixels
-_WORTH_IT = 1.25  # least gain in scale for another look
+_WORTH_IT = 1.25  # least gain in scale for another pass
 
 # The least score and presence of a face. The landmark model hardly errs about what is a face, so
 # it may confirm what the detector only suspects.
 _SCORE, _PRESENCE = 0.5, 0.5
 _WEAK_SCORE, _WEAK_PRESENCE = 0.3, 0.9
-_MOST_FITS = 100  # confirmations for one photo, and so its faces: the best of each look first
-_MOST_WEAK = 8  # of them for mere suspicions, at each look
+_MOST_FITS = 100  # confirmations for one photo, and so its faces: the best of each pass first
+_MOST_WEAK = 8  # of them for mere suspicions, at each pass
 
-# What tells of smaller faces: half of the faces this small, or a hint; sizes in network pixels.
+# Signs of smaller faces: half of the faces this small, or a hint; sizes in network pixels.
 _SMALL, _SMALL_IN_LARGE = 40, 64
 _LARGE = 2048  # long side of a photo in which a face three times smaller is still worth finding
 _HINT_SCORE, _HINT_SIZE = 0.2, 24
@@ -64,7 +64,7 @@ class Search:
     """Finds faces.
 
     Args:
-        detector: looks at one view.
+        detector: finds faces in one view.
     """
 
     def __init__(self, detector: Detector) -> None:
@@ -74,7 +74,7 @@ class Search:
         self,
         pixels: NDArray[np.uint8],
         fit: Fit,
-        trace: Timings,
+        timings: Timings,
         *,
         quick: bool = False,
         most: int | None = None,
@@ -84,9 +84,9 @@ class Search:
         Args:
             pixels: uint8 [H, W, 3] RGB.
             fit: `FaceMesh.fit` or the like, or `unconfirmed`; called about once for each face.
-            trace: gets a span `detect` for each look and `landmarks` for each fit.
-            quick: never look at parts more closely, which finds small faces.
-            most: looking ends as soon as more faces than these are found; None for never.
+            timings: gets a span `detect` for each pass and `landmarks` for each fit.
+            quick: search no tiles, in which small faces are found.
+            most: the search ends as soon as more faces than these are found; None for never.
 
         Returns:
             Left to right by the centre of the detected box, then top to bottom, then the higher
@@ -94,36 +94,36 @@ class Search:
         """
         if min(pixels.shape[:2]) < _LEAST_SIDE:
             return []
-        hunt = _Hunt(self._detector, pixels, fit, trace, most=most)
+        results = _Results(self._detector, pixels, fit, timings, most=most)
         for view in _whole_views(pixels):
-            hunt.look([view])
-            if hunt.found:
+            results.search([view])
+            if results.found:
                 break
-        turn = hunt.turn()
-        if turn and hunt.found[0].detection.found_by != (name := f"rotated-{90 * turn}"):
-            hunt.look([_whole(pixels, name, turn=turn)])
+        turn = results.turn()
+        if turn and results.found[0].detection.found_by != (name := f"rotated-{90 * turn}"):
+            results.search([_whole(pixels, name, turn=turn)])
         for tiles in _tilings(pixels, turn):
-            if quick or hunt.enough or not hunt.expects_more():
+            if quick or results.enough or not results.expects_more():
                 break
-            hunt.look(tiles)
-        return sorted(hunt.found, key=lambda fitted: _place(fitted.detection))
+            results.search(tiles)
+        return sorted(results.found, key=lambda fitted: _place(fitted.detection))
 
-    def glance(self, pixels: NDArray[np.uint8], fit: Fit, trace: Timings) -> list[Fitted]:
-        """What one look at the whole finds, for pictures of which many follow; see `faces`."""
+    def glance(self, pixels: NDArray[np.uint8], fit: Fit, timings: Timings) -> list[Fitted]:
+        """The faces that one pass over the whole picture finds, for frames of a clip."""
         if min(pixels.shape[:2]) < _LEAST_SIDE:
             return []
-        hunt = _Hunt(self._detector, pixels, fit, trace)
-        hunt.look([_whole(pixels, "plain")])
-        return sorted(hunt.found, key=lambda fitted: _place(fitted.detection))
+        results = _Results(self._detector, pixels, fit, timings)
+        results.search([_whole(pixels, "plain")])
+        return sorted(results.found, key=lambda fitted: _place(fitted.detection))
 
 
 def unconfirmed(_: NDArray[np.uint8], detection: Detection) -> Fitted:
-    """What there is without a landmark model: the detector's points, as sure as it is of them."""
+    """The detector's own points, where there is no landmark model; its score is the presence."""
     return Fitted(detection, detection.points, max(detection.score, _PRESENCE))
 
 
-class _Hunt:
-    """What has been found in one photo so far.
+class _Results:
+    """The faces found in one photo so far.
 
     Attributes:
         found: the faces, in the order in which they were found.
@@ -134,20 +134,20 @@ class _Hunt:
         detector: Detector,
         pixels: NDArray[np.uint8],
         fit: Fit,
-        trace: Timings,
+        timings: Timings,
         *,
         most: int | None = None,
     ) -> None:
-        self._detector, self._pixels, self._fit, self._trace = detector, pixels, fit, trace
+        self._detector, self._pixels, self._fit, self._timings = detector, pixels, fit, timings
         self._scale = 1.0
         self._hints = False
         self._fits_left, self._most = _MOST_FITS, most
         self.found: list[Fitted] = []
 
-    def look(self, views: list[View]) -> None:
-        """Look at some views of one scale and add the faces that are new."""
+    def search(self, views: list[View]) -> None:
+        """Search views of one scale, and add the faces that are new."""
         self._scale, self._hints = max(views[0].scale), False
-        with self._trace.span("detect"):
+        with self._timings.span("detect"):
             seen = [
                 detection
                 for view in views
@@ -170,7 +170,7 @@ class _Hunt:
         if not self._fits_left or self.enough:
             return
         self._fits_left -= 1
-        with self._trace.span("landmarks"):
+        with self._timings.span("landmarks"):
             fitted = self._fit(self._pixels, detection)
         if fitted.presence >= least and not any(_coincide(fitted, other) for other in self.found):
             self.found.append(fitted)
@@ -186,13 +186,13 @@ class _Hunt:
         return turns.most_common(1)[0][0] if turns else 0
 
     def expects_more(self) -> bool:
-        """Whether a closer look may well show more faces."""
+        """Whether larger views may well show more faces."""
         sizes = [self._size(fitted.detection) for fitted in self.found]
         small = _SMALL_IN_LARGE if max(self._pixels.shape[:2]) > _LARGE else _SMALL
         return self._hints or not sizes or median(sizes) < small
 
     def _size(self, detection: Detection) -> float:
-        """The longer side of a face in pixels of the network at the last look."""
+        """The longer side of a face in pixels of the network in the last pass."""
         return max(detection.box.width, detection.box.height) * self._scale
 
 
@@ -226,7 +226,7 @@ def _whole(
 
 
 def _tilings(pixels: NDArray[np.uint8], turn: int) -> Iterator[list[View]]:
-    """Closer and closer looks at overlapping tiles of a photo."""
+    """Overlapping tiles of a photo, at larger and larger scales."""
     height, width = pixels.shape[:2]
     before, long_side = _SIDE, max(height, width)
     for side in (min(side, long_side) for side in _TILED):

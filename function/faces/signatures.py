@@ -135,12 +135,12 @@ def recognise(graph: Graph) -> Signature | None:
 
 
 def seen(graph: Graph) -> str:
-    """What a graph has, for a message about one that was not recognised."""
-    inputs, outputs = (_told(each) for each in (graph.inputs, graph.outputs))
+    """The inputs and outputs of a graph, for a message about one that was not recognised."""
+    inputs, outputs = (_shapes(each) for each in (graph.inputs, graph.outputs))
     return f"takes {inputs} and gives {outputs}"
 
 
-def _told(values: Sequence[GraphValue]) -> str:
+def _shapes(values: Sequence[GraphValue]) -> str:
     return ", ".join(f"{each.name} [{', '.join(map(str, each.dims))}]" for each in values)
 
 

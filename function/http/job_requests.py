@@ -20,7 +20,7 @@ from function.http.offload import offload
 from function.http.pricing import batch_price
 from function.http.tables import OPTIONS, selected
 from function.http.uris import check_bucket
-from function.problems import Problem, UnavailableError, retry_after
+from function.problems import Problem, RetryLaterError, retry_after
 from function.requests import SwapRequest
 from function.telemetry import trace_context
 from warmup.objects.errors import RefusedError
@@ -143,17 +143,17 @@ class JobRequests:
                 hint="Delete jobs whose results you have, or wait until they are forgotten.",
             )
         if isinstance(error, NoSpaceError):
-            return UnavailableError(
+            return RetryLaterError(
                 "overloaded",
                 "The photos of the jobs at hand leave no room for more.",
                 _AGAIN_S,
                 setting="EMBER_JOB_BYTES",
             )
         if error.memory:
-            return UnavailableError(
+            return RetryLaterError(
                 "overloaded", "Redis has too little memory left for further jobs.", _AGAIN_S
             )
-        return UnavailableError(
+        return RetryLaterError(
             "overloaded",
             "As many jobs as there is room for are open.",
             _AGAIN_S,

@@ -21,7 +21,7 @@ from function.http.edge import exchange_of
 from function.http.form_reader import no_query
 from function.http.job_requests import answered
 from function.http.tables import ASYNC, JOB
-from function.problems import Problem, UnavailableError, retry_after
+from function.problems import Problem, RetryLaterError, retry_after
 from function.service.health import check_open
 from warmup.phase import Phase
 
@@ -220,7 +220,7 @@ class JobHandlers:
             return limits.take(subject)
         except TooManyStreamsError as error:
             if not error.own:
-                raise UnavailableError(
+                raise RetryLaterError(
                     "overloaded",
                     "As many streams as there is room for are open.",
                     _AGAIN_S,

@@ -23,7 +23,7 @@ MAX_HEAD_BYTES = 8192
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class FormPart:
     """One part.
 
     Attributes:
@@ -39,7 +39,7 @@ class Part:
     media_type: str | None
 
 
-def parse(body: bytes | bytearray, boundary: str) -> Iterator[Part]:
+def parse(body: bytes | bytearray, boundary: str) -> Iterator[FormPart]:
     """Cut a body into its parts.
 
     Args:
@@ -75,7 +75,7 @@ def parse(body: bytes | bytearray, boundary: str) -> Iterator[Part]:
     raise _broken(f"it has more than {MAX_PARTS} parts")
 
 
-def _part(head: bytes | bytearray, data: bytes) -> Part:
+def _part(head: bytes | bytearray, data: bytes) -> FormPart:
     try:
         text, whole = head.decode(), True
     except UnicodeDecodeError:  # names of files are in whatever code page, and of no use
@@ -89,7 +89,7 @@ def _part(head: bytes | bytearray, data: bytes) -> Part:
     if not whole and not name.isascii():
         raise _broken("the name of a field is not UTF-8")
     declared = headers.get_content_type() if "content-type" in headers else None
-    return Part(name, data, file_name, declared)
+    return FormPart(name, data, file_name, declared)
 
 
 def _plain(value: str | tuple[str | None, str | None, str] | None) -> str | None:

@@ -25,7 +25,7 @@ CSP = (
 
 
 @dataclass(frozen=True, slots=True)
-class File:
+class StaticFile:
     """One file as it is served."""
 
     body: bytes
@@ -60,7 +60,7 @@ class StaticFiles:
         raise web.HTTPNotFound
 
 
-def _answer(request: Request, file: File) -> Response:
+def _answer(request: Request, file: StaticFile) -> Response:
     headers = {
         hdrs.ETAG: f'"{file.etag}"',
         hdrs.CACHE_CONTROL: "no-cache",
@@ -77,7 +77,7 @@ def _answer(request: Request, file: File) -> Response:
     return web.Response(body=body, status=206, headers=headers | part.headers)
 
 
-def _file(name: str, body: bytes) -> File:
+def _file(name: str, body: bytes) -> StaticFile:
     media_type = mimetypes.guess_type(name)[0] or "application/octet-stream"
     charset = "; charset=utf-8" if media_type.startswith("text/") else ""
-    return File(body, media_type + charset, hashlib.sha256(body).hexdigest()[:16])
+    return StaticFile(body, media_type + charset, hashlib.sha256(body).hexdigest()[:16])

@@ -71,7 +71,7 @@ class SwapHandlers:
             clip = await self._direct(wanted)
             kind, wanted = _negotiate(request, wanted, clip)
             tokens = await price(admitted.prices, wanted) if admitted.pays else 0
-            async with admitted.work(tokens, _degradations(wanted, self.service.engines.slots)):
+            async with admitted.work(tokens, _degradations(wanted, self.service.engines.by_role)):
                 result = await self.service.swap(wanted, exchange.trace)
         exchange.warnings = tuple(result.warnings)
         if kind == JSON:

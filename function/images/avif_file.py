@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 _BESIDE = 3
 """How many times the pixels of the picture an honest file may have in all: transparency, a map of
-its brightness and thumbnails are beside it."""
+its brightness and thumbnails are apart from it."""
 _TO_SAMPLES = b"trak", b"mdia", b"minf", b"stbl"
 _MOST_BOXES, _MOST_PARTS = 4096, 64
 _MOST_STREAMS = 1024

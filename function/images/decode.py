@@ -51,8 +51,8 @@ def decode(
 ) -> Picture:
     """Decode one photo.
 
-    Peak memory beside `data`, in bytes per pixel: 12 for JPEG, PNG, GIF, BMP and TIFF (Pillow keeps
-    4 per pixel, turning or converting takes 4 more, the result 3 or 4), 20 for WebP, AVIF and HEIC,
+    Peak memory besides `data`, in bytes per pixel: 12 for JPEG, PNG, GIF, BMP and TIFF (Pillow
+    keeps 4, turning or converting takes 4 more, the result 3 or 4), 20 for WebP, AVIF and HEIC,
     whose decoders keep canvases of their own. 3 stay, 4 with transparency.
 
     Args:
@@ -115,9 +115,9 @@ def decode(
         _log.debug("the %s cannot be decoded", name, exc_info=True)
         problem = _broken(kind, name, cut_short=file.ran_out or guard.ends_early(kind, data))
     else:
-        told = (QualityWarning.FIRST_FRAME, several), (QualityWarning.NO_END, endless)
-        cautions = tuple(caution for caution, holds in told if holds)
-        return Picture(pixels, alpha, gray, kind.lower().replace("heif", "heic"), cautions)
+        seen = (QualityWarning.FIRST_FRAME, several), (QualityWarning.NO_END, endless)
+        found = tuple(warning for warning, holds in seen if holds)
+        return Picture(pixels, alpha, gray, kind.lower().replace("heif", "heic"), found)
     # out here the problem has no context, which would keep the half decoded image in memory
     raise problem
 

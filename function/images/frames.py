@@ -1,7 +1,7 @@
 """How many frames an animation has, and what decoding them takes, found without decoding any.
 
 A GIF is walked as its decoder walks it, stray bytes included, so that what is counted here is what
-would be decoded. Light to import, as HTTP and the command line ask it.
+would be decoded. Light to import, as HTTP and the command line need it.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def frames(data: bytes | bytearray, most: int = 1_000_000) -> Frames:
 
     Args:
         data: the whole file.
-        most: as soon as so many frames are found, no further ones are looked for.
+        most: as soon as so many frames are found, counting ends.
     """
     if data.startswith((b"GIF87a", b"GIF89a")):
         return _of_gif(data, most)

@@ -21,7 +21,7 @@ _AFTER_SCAN = re.compile(rb"\xff+([\x01-\xcf\xd8-\xfe])")  # no stuffed byte, no
 
 @dataclass(frozen=True, slots=True)
 class Jpeg:
-    """A JPEG as far as its markers tell.
+    """A JPEG by its markers.
 
     Attributes:
         scans: passes over the pixels; 1 where it is not progressive, about 10 where it is.

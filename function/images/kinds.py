@@ -1,4 +1,4 @@
-"""What kind of clip a file is, told from its bytes; light, as HTTP and the command line ask it."""
+"""The kind of a clip by its bytes; light to import, as HTTP and the command line need it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from function.images import signature
 from function.images.frames import frames
 
 HEAD = 4096
-"""How many bytes of a file suffice to tell a video."""
+"""How many bytes of a file suffice to recognise a video."""
 
 _ATOMS = {b"moov", b"mdat", b"wide", b"skip", b"free"}  # with which old QuickTime files begin
 _RAW = b"crx "  # a camera's, in the form of a film

@@ -1,4 +1,4 @@
-"""What a file is, told from its first bytes. Declared types and names are never trusted.
+"""What a file is by its first bytes. Declared types and names are never trusted.
 
 Deciding this before any decoder runs means that exactly one decoder sees the bytes, and that
 whatever is no photo is refused by name ("a PDF document") instead of as a failed decoding.

@@ -1,7 +1,7 @@
 """What every role must do on the golden pair, both ways: neither nothing, nor the same for all.
 
 The picture that a swap must give shows what a model did to one pair of photos. It does not show a
-model that does the same to everybody: one that takes all people for one, one whose points lie where
+model that does the same to everybody: one for which all people are one, one whose points lie where
 faces usually have them, a mask that covers all. So each role that is there is held to a least and a
 most, on two people who are strangers.
 """
@@ -18,7 +18,6 @@ from function.faces.enhance import Enhancer
 from function.faces.face import embedding_of
 from function.faces.identity import turned
 from function.faces.options import SwapOptions
-from function.faces.search import unconfirmed
 from function.images.decode import decode
 from function.runtime.sanity import WrongResultError
 from function.telemetry.timings import Timings
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
 LEAST_DIFFERENCE, MOST_DIFFERENCE = 0.004, 0.3
 """Between the points of two faces that are laid upon each other, as a part of their size."""
 LEAST_TURN = 0.02
-"""Of two people's vectors, once converted; see `turned`."""
+"""Of two people's vectors, once converted; by `turned`."""
 LEAST_CHANGE, MOST_CHANGE = 0.25, 64.0
 """Of a face that is enhanced, the mean of all pixels, in levels of 255."""
 _WALL = 64, 128  # side and level of a picture without anybody
@@ -67,7 +66,7 @@ def prove(pipeline: Pipeline, target: bytes, result: SwapResult) -> None:
 
 
 def apart(distance: float, same_person: float) -> None:
-    """See that strangers are told apart.
+    """Check that strangers are two people to the identity model.
 
     Args:
         distance: of the identities of two people.
@@ -86,7 +85,7 @@ def points_of(face: Face) -> NDArray[np.float32] | None:
 
 
 def differ(one: NDArray[np.float32] | None, other: NDArray[np.float32] | None) -> None:
-    """See that the points of two people's faces are alike, as faces are, and not the same."""
+    """Check that the points of two people's faces are alike, as faces are, and not the same."""
     if one is None or other is None:
         _wrong("landmarks: a face has none")
         return
@@ -112,16 +111,15 @@ def difference(one: NDArray[np.float32], other: NDArray[np.float32]) -> float:
 
 
 def nobody(models: Models) -> None:
-    """See that nobody is found where nobody is."""
+    """Check that nobody is found where nobody is."""
     side, level = _WALL
     wall = np.full((side, side, 3), level, np.uint8)
-    fit = models.landmarks.fit if models.landmarks else unconfirmed
-    if faces := models.detect.glance(wall, fit, Timings()):
+    if faces := models.detect.glance(wall, models.fit, Timings()):
         _wrong(f"detect: {len(faces)} faces are found on a blank picture")
 
 
 def masked(role: str, mask: NDArray[np.float32]) -> None:
-    """See that a mask has the face and leaves out what is around it.
+    """Check that a mask has the face and leaves out what is around it.
 
     Args:
         role: of the model.
@@ -140,7 +138,7 @@ def masked(role: str, mask: NDArray[np.float32]) -> None:
 
 
 def enhanced(before: NDArray[np.uint8], after: NDArray[np.uint8]) -> None:
-    """See that a face was made somewhat different, and not something else."""
+    """Check that a face was made somewhat different, and not something else."""
     change = float(cv2.absdiff(before, after).mean())
     if not LEAST_CHANGE <= change <= MOST_CHANGE:
         _wrong(
@@ -150,7 +148,7 @@ def enhanced(before: NDArray[np.uint8], after: NDArray[np.uint8]) -> None:
 
 
 def converted(one: NDArray[np.float32], other: NDArray[np.float32]) -> None:
-    """See that two people's converted identities are two."""
+    """Check that two people's converted identities are two."""
     found = turned(one.ravel(), other.ravel())
     if not found >= LEAST_TURN:
         _wrong(f"convert: two identities become one ({found:.4f} apart; {LEAST_TURN:g} is right)")
@@ -158,15 +156,15 @@ def converted(one: NDArray[np.float32], other: NDArray[np.float32]) -> None:
 
 def _masks(models: Models, picture: Picture, face: Face) -> None:
     """Run the models of masks on a face with some of what is around it."""
-    place = align.matrix(face.five, align.FFHQ, _CROP)
+    matrix = align.matrix(face.five, align.FFHQ, _CROP)
     size = (_CROP, _CROP)
     for role, model in (("occlusion", models.occlusion), ("region", models.region)):
         if model:
-            crop = geometry.crop(picture.pixels, place, size, cv2.BORDER_REPLICATE)
+            crop = geometry.crop(picture.pixels, matrix, size, cv2.BORDER_REPLICATE)
             masked(role, model.masks([crop])[0])
 
 
-class _Same:
+class _Unchanged:
     """An engine that gives back what it gets."""
 
     provider, items = "", None
@@ -179,7 +177,7 @@ def _enhanced(models: Models, picture: Picture, face: Face) -> None:
     """Enhance a face, and put it back as it is: the difference is what the model does."""
     if models.enhance:
         results = []
-        for enhancer in (Enhancer(_Same(), models.enhance.spec), models.enhance):
+        for enhancer in (Enhancer(_Unchanged(), models.enhance.spec), models.enhance):
             canvas = picture.pixels.copy()
             enhancer.enhance(canvas, [face], SwapOptions(enhance=100), None, gray=picture.gray)
             box = face.box

@@ -1,21 +1,21 @@
-"""The models of a replica on their way from a file to an engine."""
+"""The engines of a replica, from a model's file to what runs it."""
 
 from __future__ import annotations
 
 import asyncio
-import logging
-import threading
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from function.faces import models
+from function.faces import families, models
 from function.runtime.engine import PROVIDERS
 from function.runtime.gpu import free_memory
-from function.runtime.gpu.device_health import DeviceHealth, GuardedEngine
+from function.runtime.gpu.device_health import DeviceHealth
 from function.runtime.gpu.options import GpuOptions
 from function.runtime.lazy_engine import LazyEngine, LoadState
+from function.service import opening
+from function.service.loader import EngineLoader
 from warmup.failures import WarmupError
 from warmup.models.manifest import narrowed
 
@@ -33,23 +33,18 @@ if TYPE_CHECKING:
     from warmup.timeline import Timeline
 
     Fetch = Callable[[Sequence[Model], Callable[[FetchProgress], None]], Sequence[Model]]
-    """Gets the files of a manifest and tells where they are; it blocks, and reports meanwhile."""
+    """Fetches the files of models and returns these with their paths; it blocks, and reports."""
 
     class PlanSource(Protocol):
         """Where plans come from."""
 
         def obtain(self, models: Sequence[Model]) -> Collection[str]:
-            """Try to have the plans of some models; the roles whose plans are here. It blocks."""
+            """Try to get the plans of some models; the roles that then have them. It blocks."""
             ...
 
         def close(self) -> None:
             """End what `obtain` has begun."""
             ...
-
-
-log = logging.getLogger("ember.engines")
-
-_LOOPS = "its graph was made for so many items, so that larger batches run in parts"
 
 
 class NoPlanYetError(WarmupError):
@@ -58,21 +53,21 @@ class NoPlanYetError(WarmupError):
 
 @dataclass(frozen=True, slots=True)
 class EngineConfig:
-    """How engines are come by.
+    """How models become engines.
 
     Attributes:
         preload: whether models are loaded at start; a model's own `preload` can only say no.
         backends: what they may run on, the most wanted first.
         allow_degraded: whether they may go from a GPU to the CPU.
         gpu: how GPUs are used.
-        plans: where plans come from that are missing; None when none will.
+        plans: where missing plans come from; None when none will.
         wait_s: how long a start waits until the GPU has room.
         store: where optimised graphs are kept; None for nowhere.
         fetch: None when every file is here.
         variant: the name of the variants that are loaded first, where models have them.
-        window: for how many seconds a batch may wait for more items; see `Batcher`.
+        window: for how many seconds a batch may wait for more items.
         tune: whether it is measured how batches use the CPUs best; needs a store.
-        open: loads one model; see `models.open_engine`.
+        open: opens the engine of one model, as `opening.open_engine` does.
     """
 
     preload: bool = True
@@ -86,7 +81,7 @@ class EngineConfig:
     variant: str | None = None
     window: float = 0.025
     tune: bool = False
-    open: Callable[..., Engine] = models.open_engine
+    open: Callable[..., Engine] = opening.open_engine
 
 
 class Engines:
@@ -94,14 +89,15 @@ class Engines:
 
     Args:
         manifest: one model for each role.
-        supply: how they are come by.
+        config: how models become engines.
         timeline: gets a span for each loading.
         permits: to compute.
 
     Attributes:
-        slots: by role; an upgrade gives new slots to the roles that it changes.
+        config: as given.
+        by_role: each engine by its role; an upgrade replaces those that it changes.
         device_health: whether the GPU is lost.
-        on_passed: is told of each backend that does not run a model, in any thread.
+        on_skipped: called with each backend that does not run a model, in any thread.
 
     Raises:
         ManifestError: the manifest has not what is needed.
@@ -110,123 +106,126 @@ class Engines:
     def __init__(
         self,
         manifest: Sequence[Model],
-        supply: EngineConfig,
+        config: EngineConfig,
         timeline: Timeline,
         permits: ComputePermits,
     ) -> None:
-        models.check(manifest)
-        chosen = narrowed(manifest, supply.variant)
+        families.check(manifest)
+        chosen = narrowed(manifest, config.variant)
         self._full = [replace(model, variants=()) for model in chosen]
         self._models = {
             model.role: replace(model, file=(*model.variants, model.file)[0], variants=())
             for model in chosen
         }
         self._variants = frozenset(model.role for model in chosen if model.variants)
-        self._supply = supply
+        self.config = config
         self._timeline = timeline
-        self._permits = permits
-        self._tuning = threading.Lock()  # two measurements at once would measure each other
         self._pool = ThreadPoolExecutor(len(manifest), "load")
         self._fetching: dict[str, FetchProgress] = {}
         self._fetch_job: Future[Sequence[Model]] | None = None
         self._obtaining: Future[Collection[str]] | None = None
         self._coming: dict[str, LazyEngine] = {}
-        self._passed: dict[str, list[SkippedBackend]] = {}
+        self._skipped: dict[str, list[SkippedBackend]] = {}
         self.device_health = DeviceHealth()
-        self.on_passed: Callable[[SkippedBackend], None] = lambda _: None
-        self.slots = {
+        self._loader = EngineLoader(config, permits, timeline, self.device_health)
+        self.on_skipped: Callable[[SkippedBackend], None] = lambda _: None
+        self.by_role = {
             role: LazyEngine(partial(self._open, role), self._pool) for role in self._models
         }
 
     @property
     def wants_gpu(self) -> bool:
         """Whether any model may run on a GPU."""
-        return any(backend != "cpu" for backend in self._supply.backends)
+        return any(backend != "cpu" for backend in self.config.backends)
 
     @property
     def upgrades(self) -> bool:
         """Whether there can ever be something to upgrade."""
-        return bool(self._variants) or self._supply.plans is not None
+        return bool(self._variants) or self.config.plans is not None
 
     @property
     def lesser(self) -> frozenset[str]:
-        """The roles whose models are variants, or wait for a plan; the best is still to come."""
+        """The roles with variants of models, or engines that wait for a plan: to be upgraded."""
         return self._variants | self._waiting
 
     @property
     def _waiting(self) -> frozenset[str]:
         """The roles that run on a lesser backend for want of a plan that may come."""
-        if self._supply.plans is None:
+        if self.config.plans is None:
             return frozenset()
-        loaded = {role for role, slot in self.slots.items() if slot.loaded}
-        return frozenset(each.role for each in self.passed if each.may_come and each.role in loaded)
+        loaded = {role for role, engine in self.by_role.items() if engine.loaded}
+        return frozenset(
+            each.role for each in self.skipped if each.may_come and each.role in loaded
+        )
 
     @property
     def fetches(self) -> bool:
         """Whether there may be something to fetch."""
-        return self._supply.fetch is not None
+        return self.config.fetch is not None
 
     @property
     def cold(self) -> bool:
         """Whether one of them is not loaded."""
-        return not all(slot.loaded for slot in self.slots.values())
+        return not all(engine.loaded for engine in self.by_role.values())
 
     @property
     def busy(self) -> bool:
         """Whether a thread fetches or loads, be it for nobody."""
         fetches = self._fetch_job is not None and self._fetch_job.running()
         obtains = self._obtaining is not None and self._obtaining.running()
-        slots = [*self.slots.values(), *self._coming.values()]
-        return fetches or obtains or any(slot.state is LoadState.LOADING for slot in slots)
+        engines = [*self.by_role.values(), *self._coming.values()]
+        return fetches or obtains or any(engine.state is LoadState.LOADING for engine in engines)
 
     @property
     def providers(self) -> dict[str, str]:
-        """What really executes each model that is loaded."""
-        return {role: slot.provider for role, slot in self.slots.items() if slot.loaded}
+        """The provider that executes each model that is loaded."""
+        return {role: engine.provider for role, engine in self.by_role.items() if engine.loaded}
 
     @property
-    def passed(self) -> list[SkippedBackend]:
+    def skipped(self) -> list[SkippedBackend]:
         """The backends that do not run a model, as it was last loaded."""
-        return [passed for each in list(self._passed.values()) for passed in each]
+        return [skipped for each in list(self._skipped.values()) for skipped in each]
 
     @property
     def degraded(self) -> tuple[str, ...]:
-        """The roles whose models run on something else than was wanted first."""
-        wanted = PROVIDERS[self._supply.backends[0]]
-        slots = self.slots.items()
-        return tuple(role for role, slot in slots if slot.loaded and slot.provider != wanted)
+        """The roles of models that run on another backend than the first one wanted."""
+        wanted = PROVIDERS[self.config.backends[0]]
+        engines = self.by_role.items()
+        return tuple(
+            role for role, engine in engines if engine.loaded and engine.provider != wanted
+        )
 
     def stages(self) -> models.Models:
         """The models in their roles; heavy to import."""
-        return models.build(list(self._models.values()), self.slots)
+        return models.build(list(self._models.values()), self.by_role)
 
     def shapes(self, role: str) -> list[tuple[tuple[int, ...], ...]]:
         """The shapes of a model's inputs, for each batch that a warm-up has to run."""
-        return models.shapes(self._models[role])
+        return families.shapes(self._models[role])
 
     @property
     def largest(self) -> int:
         """The most items that any batch may have."""
-        return max(models.buckets(model)[-1] for model in self._full)
+        return max(families.buckets(model)[-1] for model in self._full)
 
     def batcher(self, role: str) -> Batcher | None:
         """What runs a model, once it is loaded."""
-        return cast("Batcher | None", self.slots[role].engine)
+        return cast("Batcher | None", self.by_role[role].engine)
 
     def facts(self) -> dict[str, dict[str, Any]]:
         """How far each model is, as JSON knows it."""
         return {
             role: {
-                "state": str(slot.state),
-                "provider": slot.provider or None,
-                "variant": self._supply.variant if role in self._variants else None,
+                "state": str(engine.state),
+                "provider": engine.provider or None,
+                "variant": self.config.variant if role in self._variants else None,
                 "passed_over": [
                     {"backend": each.backend, "reason": each.reason}
-                    for each in self._passed.get(role, ())
+                    for each in self._skipped.get(role, ())
                 ],
                 "fetch": self._fetching[role].facts() if role in self._fetching else None,
             }
-            for role, slot in self.slots.items()
+            for role, engine in self.by_role.items()
         }
 
     async def fetch(self) -> None:
@@ -245,20 +244,20 @@ class Engines:
         """
         await self._have_room()
         early = {role for role, model in self._models.items() if model.preload}
-        await self.need(self.slots if whole else early if self._supply.preload else ())
+        await self.need(self.by_role if whole else early if self.config.preload else ())
 
     async def _have_room(self) -> None:
         """Wait until the GPU has room for what is to be loaded."""
-        missing = [self._models[role] for role, slot in self.slots.items() if not slot.loaded]
-        if missing and self._supply.wait_s and self.wants_gpu:
+        missing = [self._models[role] for role, engine in self.by_role.items() if not engine.loaded]
+        if missing and self.config.wait_s and self.wants_gpu:
             with self._timeline.span("wait for the GPU"):
                 needed = free_memory.needed(missing)
-                waiting = self._pool.submit(free_memory.wait, needed, self._supply.wait_s)
+                waiting = self._pool.submit(free_memory.wait, needed, self.config.wait_s)
                 await asyncio.wrap_future(waiting)
 
     async def need(self, roles: Iterable[str]) -> None:
-        """Load the models of some roles, where they are not loaded; see `load`."""
-        loads = (self.slots[role].load() for role in roles)
+        """Load the models of some roles, unless they are loaded; raises as `load` does."""
+        loads = (self.by_role[role].load() for role in roles)
         for result in await asyncio.gather(*loads, return_exceptions=True):
             if isinstance(result, BaseException):
                 raise result
@@ -289,17 +288,17 @@ class Engines:
         cold = {
             role
             for role in self._variants
-            if self.slots[role].state in (LoadState.WAITING, LoadState.FAILED)
+            if self.by_role[role].state in (LoadState.WAITING, LoadState.FAILED)
         }
         self._models |= {role: full[role] for role in cold}
         self._variants -= cold
         for role in self._variants:
-            await self.slots[role].load()
+            await self.by_role[role].load()
         await self._replace({role: full[role] for role in self._variants}, prove)
         self._models, self._variants = full, frozenset()
 
     async def _take_plans(self, prove: Callable[[str, Engine], Awaitable[None]]) -> bool:
-        waiting, source = self._waiting, self._supply.plans
+        waiting, source = self._waiting, self.config.plans
         if not waiting or source is None:
             return False
         wanted = [self._models[role] for role in sorted(waiting)]
@@ -317,17 +316,17 @@ class Engines:
         prove: Callable[[str, Engine], Awaitable[None]],
         backends: tuple[str, ...] = (),
     ) -> None:
-        """Open some models beside what serves, and let them take over together."""
-        passed = self._passed.copy()
+        """Open some models while others serve, and let them take over together."""
+        skipped = self._skipped.copy()
         try:
             for role, model in wanted.items():
-                open_engine = partial(self._opened, model, backends)
-                self._coming[role] = slot = LazyEngine(open_engine, self._pool)
-                await slot.load()
-                await prove(role, slot)
-            self.slots = self.slots | self._coming
+                open_engine = partial(self._load, model, backends)
+                self._coming[role] = engine = LazyEngine(open_engine, self._pool)
+                await engine.load()
+                await prove(role, engine)
+            self.by_role = self.by_role | self._coming
         except BaseException:
-            self._passed |= passed  # what served goes on, and for the reasons that it had
+            self._skipped |= skipped  # what served goes on, and for the reasons that it had
             raise
         finally:  # one that nobody waits for any more still keeps a thread busy
             loading = (item for item in self._coming.items() if item[1].state is LoadState.LOADING)
@@ -335,98 +334,26 @@ class Engines:
 
     def close(self) -> None:
         """Load nothing more; what is being loaded is not waited for."""
-        if self._supply.plans:
-            self._supply.plans.close()
+        if self.config.plans:
+            self.config.plans.close()
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     async def _fetch(self, wanted: Sequence[Model]) -> Sequence[Model]:
-        if self._supply.fetch is None:
+        if self.config.fetch is None:
             return wanted
-        self._fetch_job = self._pool.submit(self._supply.fetch, wanted, self._on_fetching)
+        self._fetch_job = self._pool.submit(self.config.fetch, wanted, self._on_fetching)
         return await asyncio.wrap_future(self._fetch_job)
 
     def _open(self, role: str) -> Engine:
-        return self._opened(self._models[role])
+        return self._load(self._models[role])
 
-    def _opened(self, model: Model, backends: tuple[str, ...] = ()) -> Engine:
-        """Load a model, check it, and let many threads share it.
+    def _load(self, model: Model, backends: tuple[str, ...] = ()) -> Engine:
+        self._skipped[model.role] = []
+        return self._loader.load(model, backends, self._on_skipped)
 
-        Args:
-            model: its file is here.
-            backends: what it may run on; empty for all that the operator named.
-        """
-        supply = self._supply
-        open_engine = partial(
-            supply.open,
-            model,
-            backends=backends or supply.backends,
-            allow_degraded=supply.allow_degraded,
-            store=supply.store,
-            gpu=supply.gpu,
-            passed=self._on_passed,
-        )
-        self._passed[model.role] = []
-        with self._timeline.span(f"load {model.role}"):
-            engine = open_engine()
-        if engine.provider != PROVIDERS["cpu"]:
-            engine = GuardedEngine(engine, self.device_health)
-        if model.golden:
-            from function.runtime import sanity
-
-            with self._timeline.span(f"check {model.role}"):
-                sanity.known(model.file.name, engine, model.golden)
-        return self._shared(model, engine, open_engine)
-
-    def _shared(self, model: Model, engine: Engine, open_engine: Callable[..., Engine]) -> Engine:
-        """The engine as many threads share it."""
-        from function.runtime.scheduling.batcher import Batcher
-        from function.runtime.scheduling.buckets import Buckets
-
-        on_cpu = engine.provider == PROVIDERS["cpu"]
-        runs: int | None = getattr(engine, "width", 1)  # of several GPUs each runs one batch
-        if engine.items is not None:
-            buckets = Buckets((engine.items,), pads=True)
-            if models.buckets(model)[-1] > engine.items:
-                log.info(_LOOPS, extra={"role": model.role, "items": engine.items})
-        else:
-            buckets = Buckets(models.buckets(model), pads=not on_cpu)
-        if on_cpu and buckets.largest > 1 and engine.items is None:
-            engine, runs, size = self._tuned(model, engine, open_engine)
-            buckets = buckets.up_to(size)
-        if on_cpu and buckets.largest == 1:  # nothing to share: whoever may compute, runs
-            runs = None
-        return Batcher(
-            model.role,
-            engine,
-            self._permits,
-            runs=runs,
-            buckets=buckets,
-            window=self._supply.window,
-        )
-
-    def _tuned(
-        self, model: Model, engine: Engine, open_engine: Callable[..., Engine]
-    ) -> tuple[Engine, int, int]:
-        """The engine that uses the CPUs best, how many batches at once, and of which size."""
-        from function.runtime.scheduling import tuning
-
-        store, cpus, sizes = self._supply.store, self._permits.total, models.buckets(model)
-        if not self._supply.tune or store is None:
-            return engine, cpus, sizes[-1]
-        kept = tuning.TuningFile.of(store, model.file.sha256, cpus, sizes)
-        wide = partial(open_engine, threads=cpus)
-        if plan := kept.load():
-            return engine if plan.threads == 1 else wide(), plan.runs, plan.size
-        items = models.FAMILIES[model.role, model.family].items
-        with self._tuning, self._timeline.span(f"tune {model.role}"):
-            plan, engine = tuning.measure(engine, wide, items, sizes, cpus=cpus)
-        log.info("tuned", extra={"role": model.role} | asdict(plan))
-        kept.save(plan)
-        return engine, plan.runs, plan.size
-
-    def _on_passed(self, passed: SkippedBackend) -> None:
-        self._passed[passed.role].append(passed)
-        self.on_passed(passed)
+    def _on_skipped(self, skipped: SkippedBackend) -> None:
+        self._skipped[skipped.role].append(skipped)
+        self.on_skipped(skipped)
 
     def _on_fetching(self, progress: FetchProgress) -> None:
         self._fetching[progress.name.partition("/")[0]] = progress  # a variant's is role/variant

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from function.problems import UnavailableError
+from function.problems import RetryLaterError
 from warmup.phase import Phase
 
 if TYPE_CHECKING:
@@ -71,13 +71,13 @@ class Health:
 
 
 def check_open(replica: Replica) -> None:
-    """See that requests are answered.
+    """Check that requests are answered.
 
     Raises:
         Problem: `not_ready`.
     """
     if not replica.serves:
-        raise UnavailableError(
+        raise RetryLaterError(
             "not_ready",
             f"The replica is {replica.phase}.",
             again_s=1,

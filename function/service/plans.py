@@ -1,4 +1,4 @@
-"""The plans that models need on the GPUs of this node: how they are come by."""
+"""The TensorRT plans that models need on the GPUs of this node: fetched, or built here."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from function.faces import models
+from function.faces import families
 from warmup.failures import StoppedError, WarmupError
 from warmup.plans.nvml import visible
 from warmup.plans.stored import open_plans, recipe
@@ -31,7 +31,7 @@ _NICE = 10
 
 
 class PlanSource:
-    """Where a replica gets plans from that it lacked when it started.
+    """Gets the plans that a replica lacked when it started.
 
     Another process may have shared them meanwhile. Where that is wanted, they are built here: in a
     process of its own, as the builder needs much memory, and may end it.
@@ -47,7 +47,7 @@ class PlanSource:
         self._closed = False
 
     def obtain(self, wanted: Sequence[Model]) -> set[str]:
-        """The roles of those models whose plans are here, after trying to have them."""
+        """The roles of those models that have their plans here, after trying to get them."""
         fetch(wanted, self._settings, self._engines)
         here = self._here(wanted)
         missing = [model.role for model in wanted if model.role not in here]
@@ -79,7 +79,7 @@ class PlanSource:
         self._builder = subprocess.Popen(  # noqa: S603 (our own command)
             command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
         )
-        if self._closed:  # since it was looked at last
+        if self._closed:  # since it was checked last
             self._builder.terminate()
         with suppress(OSError):
             os.setpriority(os.PRIO_PROCESS, self._builder.pid, _NICE)
@@ -136,4 +136,4 @@ def needed(
     kinds = {gpu.name: gpu for gpu in visible()[:gpus]}
     for gpu in kinds.values():
         for model in wanted:
-            yield model.role, models.plan_keys(model, made_by, library, gpu)
+            yield model.role, families.plan_keys(model, made_by, library, gpu)

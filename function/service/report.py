@@ -1,4 +1,4 @@
-"""What HTTP and the command line tell about a result: plain values, ready for JSON.
+"""Results as plain values, ready for JSON, for HTTP and the command line.
 
 The numbers are rounded to what they are worth.
 """
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 Report = dict[str, Any]
 
 
-def of_swap(result: SwapResult, trace: Timings, *, image: bool) -> Report:
-    """What is to be known about a swap.
+def of_swap(result: SwapResult, timings: Timings, *, image: bool) -> Report:
+    """The facts of a swap.
 
     Args:
         result: the swap.
-        trace: where its time went.
+        timings: of its stages.
         image: whether the photo itself is part of it, in base64.
     """
     photo = None
@@ -38,12 +38,12 @@ def of_swap(result: SwapResult, trace: Timings, *, image: bool) -> Report:
         "source": {"box": _box(result.source.box), "pose": _pose(result.source.pose)},
         "faces": [_swapped(face) for face in result.faces],
         "warnings": _words(result.warnings),
-        "timings": _timings(trace),
+        "timings": _stages(timings),
     }
 
 
 def of_clip(result: ClipResult) -> Report:
-    """What is to be known about a clip."""
+    """The facts of a clip."""
     return {
         "media_type": result.media_type,
         "width": result.size[0],
@@ -55,15 +55,15 @@ def of_clip(result: ClipResult) -> Report:
     }
 
 
-def of_faces(found: FoundFaces, trace: Timings) -> Report:
-    """What is to be known about the faces of one photo."""
+def of_faces(found: FoundFaces, timings: Timings) -> Report:
+    """The faces of one photo."""
     return {
         "width": found.size[0],
         "height": found.size[1],
         "order": "left_to_right",
         "faces": [_face(face, ()) for face in found.faces],
         "warnings": _words(found.warnings),
-        "timings": _timings(trace),
+        "timings": _stages(timings),
     }
 
 
@@ -97,8 +97,8 @@ def _words(warnings: Iterable[QualityWarning]) -> list[str]:
     return [str(warning) for warning in warnings]
 
 
-def _timings(trace: Timings) -> list[Report]:
+def _stages(timings: Timings) -> list[Report]:
     return [
         {"stage": span.stage, "start_ms": round(span.start_ms, 2), "ms": round(span.ms, 2)}
-        for span in sorted(trace.spans, key=lambda span: span.start_ms)
+        for span in sorted(timings.spans, key=lambda span: span.start_ms)
     ]

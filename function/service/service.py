@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
-from function.problems import NoFaceError, UnavailableError
+from function.problems import NoFaceError, RetryLaterError
 from function.request_context import SHARES, Lane, RequestContext, current
 from function.requests import SwapRequest, Upload
 from function.runtime.gpu.device_health import DeviceLostError
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 _JOBS = 3
 """How many threads one request can use at the same time: for its target, source and reference."""
-_LOOKING = ("detect", "landmarks")
+_FINDING = ("detect", "landmarks")
 """The models that finding faces needs, where they are there; swapping needs all."""
 
 
@@ -136,14 +136,14 @@ class Service:
     async def warm(self) -> None:
         """Run what will be served: every shape of every model that is loaded, then whole swaps.
 
-        What is left to import is imported beside the first inferences, which leave the interpreter
+        What is left to import is imported during the first inferences, which leave the interpreter
         to it. All swaps are made at once, as requests would come.
 
         Raises:
             WrongResultError: a result is not what it must be.
         """
-        slots = self.engines.slots.items()
-        loaded = (self._exercise(role, slot) for role, slot in slots if slot.loaded)
+        engines = self.engines.by_role.items()
+        loaded = (self._exercise(role, engine) for role, engine in engines if engine.loaded)
         await asyncio.gather(self._ready_work(), *loaded)
         if not self.cold:
             with self.timeline.span("warm swap"):
@@ -195,13 +195,9 @@ class Service:
         """How many requests wait for a slot, or for a model that was left cold."""
         return self._waiting
 
-    def waiting_in(self, lane: Lane) -> int:
-        """How many requests of one lane wait for a slot."""
-        return self._slots.waiting(lane)
-
     @property
     def observer(self) -> Observer:
-        """Is told how long requests wait, and what runs together."""
+        """Notes how long requests wait, and what runs together."""
         return self._permits.observer
 
     @observer.setter
@@ -229,43 +225,43 @@ class Service:
         self._workers.close()
         self.engines.close()
 
-    async def faces(self, upload: Upload, trace: Timings) -> FoundFaces:
+    async def faces(self, upload: Upload, timings: Timings) -> FoundFaces:
         """Find the faces of one photo.
 
         Raises:
             Problem: the image cannot be used, or the replica is not ready. No face is no problem.
         """
-        roles = [role for role in _LOOKING if role in self.engines.slots]
-        async with self._slot(trace, roles) as work:
-            return await work.faces(upload, trace)
+        roles = [role for role in _FINDING if role in self.engines.by_role]
+        async with self._slot(timings, roles) as work:
+            return await work.faces(upload, timings)
 
-    async def swap(self, wanted: SwapRequest, trace: Timings) -> SwapResult:
+    async def swap(self, wanted: SwapRequest, timings: Timings) -> SwapResult:
         """Swap faces as ordered. Cancelling the call drops every step that has not begun.
 
         Raises:
             Problem: an image cannot be used, a face is missing, or the replica is not ready.
         """
-        async with self._slot(trace, self.engines.slots) as work:
-            return await work.swap(wanted, trace)
+        async with self._slot(timings, self.engines.by_role) as work:
+            return await work.swap(wanted, timings)
 
     async def clip(
         self,
         wanted: ClipRequest,
-        trace: Timings,
+        timings: Timings,
         *,
         progress: ProgressCallback = lambda *_: None,
         parts: PartStore | None = None,
     ) -> ClipResult:
         """Swap faces in a video or an animation, from file to file.
 
-        One clip at a time is in work, the most urgent lane first, beside photos; its frames are
-        worked on in the lane of the caller. Cancelling the call drops what has not begun.
+        One clip at a time is in work, the most urgent lane first, together with photos; its frames
+        are worked on in the lane of the caller. Cancelling the call drops what has not begun.
 
         Args:
             wanted: what is wanted.
-            trace: gets spans of what comes before the first frame.
-            progress: is told after every frame.
-            parts: keeps what is done, so that another call with the same order goes on from there.
+            timings: gets spans of what comes before the first frame.
+            progress: called after every frame.
+            parts: keeps what is done, for another call with the same request to go on from.
 
         Raises:
             Problem: the clip cannot be used, a face is missing, or the replica is not ready.
@@ -273,8 +269,8 @@ class Service:
         context = current.get(None) or RequestContext(Lane.INTERACTIVE)
         with await self._clips.acquire(context):
             await self.imports.have("video")
-            async with self._slot(trace, self.engines.slots) as work:
-                return await work.clip(wanted, trace, self._ahead, progress, parts)
+            async with self._slot(timings, self.engines.by_role) as work:
+                return await work.clip(wanted, timings, self._ahead, progress, parts)
 
     async def _exercise(self, role: str, engine: Engine) -> None:
         """Run every shape of one model for the first time."""
@@ -285,11 +281,11 @@ class Service:
                 await self._workers.run(attempt, role, engine, shapes)
 
     @asynccontextmanager
-    async def _slot(self, trace: Timings, roles: Collection[str]) -> AsyncIterator[Work]:
+    async def _slot(self, timings: Timings, roles: Collection[str]) -> AsyncIterator[Work]:
         """Hold a slot while the body runs.
 
         Args:
-            trace: gets the spans `load`, where something had to be loaded, and `queue`.
+            timings: gets the spans `load`, where something had to be loaded, and `queue`.
             roles: the models that the body needs.
         """
         context = current.get(None) or RequestContext(Lane.INTERACTIVE)
@@ -299,8 +295,8 @@ class Service:
                 self._waiting += 1
                 try:
                     work = await self._ready_work()
-                    await self._need(trace, roles)
-                    with trace.span("queue"):
+                    await self._need(timings, roles)
+                    with timings.span("queue"):
                         slot = await self._slots.acquire(context)
                 finally:
                     self._waiting -= 1
@@ -312,7 +308,7 @@ class Service:
                     finally:
                         self._last_work = time.monotonic()
         except DeviceLostError as error:
-            raise UnavailableError(
+            raise RetryLaterError(
                 "not_ready", "The replica has lost its GPU.", again_s=1
             ) from error
         except asyncio.CancelledError:
@@ -321,16 +317,16 @@ class Service:
         finally:
             current.reset(token)
 
-    async def _need(self, trace: Timings, roles: Collection[str]) -> None:
+    async def _need(self, timings: Timings, roles: Collection[str]) -> None:
         """Make sure that these models are loaded."""
-        if all(self.engines.slots[role].loaded for role in roles):
+        if all(self.engines.by_role[role].loaded for role in roles):
             return
-        with trace.span("load"):
+        with timings.span("load"):
             try:
                 await self.engines.need(roles)
             except Exception as error:
                 self.on_load_error(error)
-                raise UnavailableError(
+                raise RetryLaterError(
                     "not_ready", "A model cannot be loaded.", again_s=1
                 ) from error
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from function.faces.face import Face
     from function.faces.options import SwapOptions
-    from function.faces.swappers.protocol import Source
+    from function.faces.swappers.protocol import SourceFace
     from function.images.picture import Picture
     from function.requests import (
         ClipRequest,
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from function.runtime.scheduling.workers import Workers
     from function.service.engines import Engines
     from function.telemetry.timings import Timings
+    from function.video.clip_swapper import ClipSwapper
     from function.video.limits import ClipLimits
     from warmup.models.golden import Golden
 
@@ -77,36 +78,36 @@ class Work:
         self._max_pixels = max_pixels
         self._clips = clips
 
-    async def faces(self, upload: Upload, trace: Timings) -> FoundFaces:
-        """See `Service.faces`."""
+    async def faces(self, upload: Upload, timings: Timings) -> FoundFaces:
+        """The faces of a photo, as `Service.faces` returns them."""
         picture, faces = await self._run(
-            self._look, upload, trace, identify=False, quick=current.get().quick_search
+            self._find, upload, timings, identify=False, quick=current.get().quick_search
         )
         return FoundFaces(picture.size, tuple(faces), picture.warnings)
 
-    async def swap(self, wanted: SwapRequest, trace: Timings) -> SwapResult:
-        """See `Service.swap`."""
+    async def swap(self, wanted: SwapRequest, timings: Timings) -> SwapResult:
+        """Swap a photo or an animation, as `Service.swap` does."""
         kind = wanted.target.clip
         if wanted.format in {None, "webp"} and kind and kind.still:
-            return await self._animation(wanted, kind, trace)
+            return await self._animation(wanted, kind, timings)
         pipeline = self._pipeline
         options = _cheaper(fitting(wanted.options, pipeline.models))
         (target, faces), (source, warnings), reference = await _all(
             self._run(
-                self._look, wanted.target, trace, identify=True, quick=current.get().quick_search
+                self._find, wanted.target, timings, identify=True, quick=current.get().quick_search
             ),
-            self._person(wanted.sources, trace),
-            self._reference(wanted.like, trace),
+            self._person(wanted.sources, timings),
+            self._reference(wanted.like, timings),
         )
         if not faces:
             raise NoFaceError("No face was found in the target photo.", image="target")
         chosen = choose(faces, wanted.faces, reference, pipeline.models.identity.metric)
-        canvas, own = await self._run(pipeline.swap, target, chosen, source, trace, options)
+        canvas, own = await self._run(pipeline.swap, target, chosen, source, timings, options)
         result = replace(target, pixels=canvas)
         name = wanted.format or default_format(target)
         image, judged = await asyncio.gather(
-            self._run(_encode, result, name, wanted.quality, trace),
-            self._run(pipeline.judge, canvas, chosen, own, source, trace),
+            self._run(_encode, result, name, wanted.quality, timings),
+            self._run(pipeline.judge, canvas, chosen, own, source, timings),
         )
         flattened = (QualityWarning.ALPHA_FLATTENED,) if flattens(result, name) else ()
         every = [
@@ -125,12 +126,12 @@ class Work:
         )
 
     async def _person(
-        self, uploads: Sequence[Upload], trace: Timings
-    ) -> tuple[Source, tuple[QualityWarning, ...]]:
+        self, uploads: Sequence[Upload], timings: Timings
+    ) -> tuple[SourceFace, tuple[QualityWarning, ...]]:
         """The person on the source photos, which are opened one after the other to save memory."""
         person, warnings = Person(self._pipeline.models.identity.metric), []
         for number, upload in enumerate(uploads):
-            portrait, more = await self._run(self._portrait, upload, trace)
+            portrait, more = await self._run(self._portrait, upload, timings)
             if portrait is None:
                 raise NoFaceError(
                     f"No face was found in source photo {number}.",
@@ -141,11 +142,13 @@ class Work:
             warnings += [*portrait.picture.warnings, *[QualityWarning.SEVERAL_SOURCE_FACES] * more]
         return person.source(), (*warnings, *person.warnings)
 
-    async def _reference(self, upload: Upload | None, trace: Timings) -> NDArray[np.float32] | None:
+    async def _reference(
+        self, upload: Upload | None, timings: Timings
+    ) -> NDArray[np.float32] | None:
         """The identity of the person to replace, if a photo says who that is."""
         if upload is None:
             return None
-        portrait, _ = await self._run(self._portrait, upload, trace)
+        portrait, _ = await self._run(self._portrait, upload, timings)
         if portrait is None:
             raise NoFaceError("No face was found in the reference photo.", image="like")
         return portrait.embedding
@@ -153,44 +156,44 @@ class Work:
     async def clip(
         self,
         wanted: ClipRequest,
-        trace: Timings,
+        timings: Timings,
         ahead: int,
         progress: ProgressCallback,
         parts: PartStore | None,
     ) -> ClipResult:
-        """See `Service.clip`."""
+        """Swap a clip, as `Service.clip` does."""
         from function.video.clip import swap_clip
+
+        swapper, like, warnings = await self._clip_swapper(wanted, timings, ahead, progress)
+        result = await swap_clip(swapper, wanted, like, self._clips, parts)
+        every = dict.fromkeys((*warnings, *result.warnings))
+        return replace(result, warnings=tuple(every))
+
+    async def _clip_swapper(
+        self,
+        wanted: SwapRequest | ClipRequest,
+        timings: Timings,
+        ahead: int,
+        progress: ProgressCallback = lambda *_: None,
+    ) -> tuple[ClipSwapper, NDArray[np.float32] | None, tuple[QualityWarning, ...]]:
+        """What swaps the frames of a clip, the identity to replace, and what to warn of."""
         from function.video.clip_swapper import ClipSwapper
 
         (source, warnings), like = await asyncio.gather(
-            self._person(wanted.sources, trace), self._reference(wanted.like, trace)
+            self._person(wanted.sources, timings), self._reference(wanted.like, timings)
         )
         options = _cheaper(fitting(wanted.options, self._pipeline.models))
         swapper = ClipSwapper(
             self._pipeline, self._run, source, options, ahead=ahead, progress=progress
         )
-        result = await swap_clip(swapper, wanted, like, self._clips, parts)
-        every = dict.fromkeys((*warnings, *result.warnings))
-        return replace(result, warnings=tuple(every))
+        return swapper, like, warnings
 
-    async def _animation(self, wanted: SwapRequest, kind: FileKind, trace: Timings) -> SwapResult:
+    async def _animation(self, wanted: SwapRequest, kind: FileKind, timings: Timings) -> SwapResult:
         """Swap faces in an animated image, frame by frame."""
         from function.video.animation import swap_animation
-        from function.video.clip_swapper import ClipSwapper
 
-        (source, warnings), like = await asyncio.gather(
-            self._person(wanted.sources, trace), self._reference(wanted.like, trace)
-        )
-        options = _cheaper(fitting(wanted.options, self._pipeline.models))
-        swapper = ClipSwapper(
-            self._pipeline,
-            self._run,
-            source,
-            options,
-            ahead=_FRAMES_AHEAD,
-            progress=lambda *_: None,
-        )
-        with trace.span("frames"):
+        swapper, like, warnings = await self._clip_swapper(wanted, timings, _FRAMES_AHEAD)
+        with timings.span("frames"):
             image, facts = await swap_animation(
                 swapper,
                 wanted.target.data,
@@ -205,13 +208,13 @@ class Work:
             media_type=facts.media_type,
             size=facts.size,
             faces=tuple(swapper.judged),
-            source=source.face,
+            source=facts.source,
             warnings=tuple(dict.fromkeys((*warnings, *facts.warnings))),
             most_faces=facts.most_faces,
         )
 
     async def check(self, expected: Golden, result: SwapResult) -> None:
-        """Compare the swap of the golden pair with what it must give; see what models tell apart.
+        """Check the swap of the golden pair, and that models distinguish what they must.
 
         Raises:
             WrongResultError: it is not that, or a model does the same to everybody.
@@ -219,22 +222,22 @@ class Work:
         await self._run(golden.check, expected, result.image, result.faces)
         await self._run(degenerate.prove, self._pipeline, expected.target.read_bytes(), result)
 
-    def _portrait(self, upload: Upload, trace: Timings) -> tuple[Source | None, bool]:
-        """Decode one image and find its person; see `Pipeline.portrait`."""
-        return self._pipeline.portrait(self._decoded(upload, trace), trace)
+    def _portrait(self, upload: Upload, timings: Timings) -> tuple[SourceFace | None, bool]:
+        """Decode one image and find its person, as `Pipeline.portrait` does."""
+        return self._pipeline.portrait(self._decoded(upload, timings), timings)
 
-    def _look(
-        self, upload: Upload, trace: Timings, *, identify: bool, quick: bool
+    def _find(
+        self, upload: Upload, timings: Timings, *, identify: bool, quick: bool
     ) -> tuple[Picture, list[Face]]:
         """Decode one image and find its faces."""
-        picture = self._decoded(upload, trace)
+        picture = self._decoded(upload, timings)
         most = current.get().max_faces
         return picture, self._pipeline.find(
-            picture, trace, identify=identify, quick=quick, most=most
+            picture, timings, identify=identify, quick=quick, most=most
         )
 
-    def _decoded(self, upload: Upload, trace: Timings) -> Picture:
-        with trace.span("decode"):
+    def _decoded(self, upload: Upload, timings: Timings) -> Picture:
+        with timings.span("decode"):
             return decode(
                 upload.data,
                 max_pixels=self._max_pixels,
@@ -262,6 +265,6 @@ def _cheaper(options: SwapOptions) -> SwapOptions:
     )
 
 
-def _encode(picture: Picture, name: str, quality: int | None, trace: Timings) -> bytes:
-    with trace.span("encode"):
+def _encode(picture: Picture, name: str, quality: int | None, timings: Timings) -> bytes:
+    with timings.span("encode"):
         return encode(picture, name, quality)

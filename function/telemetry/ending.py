@@ -1,7 +1,7 @@
-"""How a request ended, in as few words as can be told apart: what was served, refused, or failed.
+"""How a request ended: served, refused, failed, wrong, or left by its client.
 
-Kept apart, as one hides another: a refusal takes milliseconds, so that among many of them slow
-swaps would look quick; and a replica that fails at once has little load.
+Each is counted by itself, as one would hide another: a refusal takes milliseconds, so that among
+many of them slow swaps would look quick; and a replica that fails at once has little load.
 """
 
 from __future__ import annotations

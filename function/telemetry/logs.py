@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 request_id: ContextVar[str | None] = ContextVar("request_id", default=None)
 """The request that the running task works for; it is part of every line that the task logs, and so
-is its trace (see `tracecontext`)."""
+is its trace (see `trace_context`)."""
 
 
 def setup(format: str = "auto", level: str = "info", stream: TextIO | None = None) -> None:  # noqa: A002
@@ -62,7 +62,7 @@ class JsonLines(logging.Formatter):
             "message": record.getMessage(),
             "logger": record.name,
         }
-        event |= _whose()
+        event |= _context()
         if record.exc_info:
             event["error"] = self.formatException(record.exc_info)
         for name, value in _extra(record).items():
@@ -99,7 +99,7 @@ class Readable(logging.Formatter):
         level = self._paint(f"{record.levelname.lower():<7}", self._COLOURS.get(record.levelno, 36))
         time = self._paint(_moment(record).astimezone().strftime("%H:%M:%S.%f")[:-3], 2)
         facts = _extra(record)
-        facts |= _whose()
+        facts |= _context()
         rest = " ".join(f"{key}={_plain(str(value))}" for key, value in facts.items())
         line = f"{time} {level} {_plain(record.getMessage())}"
         line += f"  {self._paint(rest, 2)}" if rest else ""
@@ -120,8 +120,8 @@ def _extra(record: logging.LogRecord) -> dict[str, Any]:
     return {key: value for key, value in added if key not in _OWN}
 
 
-def _whose() -> dict[str, str]:
-    """What the running task works for."""
+def _context() -> dict[str, str]:
+    """The ids of the request and the trace that the running task works for."""
     context = trace_context.current.get()
     found = {"request_id": request_id.get(), "trace_id": context.id if context else None}
     return {name: value for name, value in found.items() if value}

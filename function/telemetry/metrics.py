@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from function.admission.admission import Admission
     from function.admission.load import LoadEstimator
     from function.background.events.outcome import Outcome
+    from function.documented_enum import DocumentedEnum
     from function.service.service import Service
     from warmup.replica import Replica
 
@@ -63,7 +64,7 @@ class Metrics:
         replica: its phase is read at the moment of a scrape, its changes are counted.
         service: how busy it is and what runs it is read at the moment of a scrape.
         admission: what waits is read at the moment of a scrape.
-        stuck: tells whether a thread is stuck.
+        stuck: says whether a thread is stuck.
     """
 
     def __init__(
@@ -77,14 +78,13 @@ class Metrics:
         self._of_admission(admission)
         self._of_start(replica)
         self._of_models(service)
-        kinds = "; ".join(f"`{each}`: {each.meaning}" for each in OutcomeKind)
         self._events = self._counter(
             "ember_events",
-            f"Events that were delivered, by what became of them. {kinds}.",
+            f"Events that were delivered, by what became of them. {_meanings(OutcomeKind)}.",
             "outcome",
         )
-        states = "; ".join(f"`{each}`: {each.meaning}" for each in JobState if not each.open)
-        self._jobs = self._counter("ember_jobs", f"Jobs that ended here. {states}.", "state")
+        ended = _meanings(state for state in JobState if not state.open)
+        self._jobs = self._counter("ember_jobs", f"Jobs that ended here. {ended}.", "state")
         self._jobs_open = self._gauge(
             "ember_jobs_open",
             "Jobs that are `queued` or `running`, and callbacks that are `due`, of all replicas"
@@ -123,7 +123,7 @@ class Metrics:
             stages: milliseconds per stage.
             problem: the code, when the answer is a problem.
             warnings: the codes of the answer's warnings.
-            degraded: the rungs that the request was served on.
+            degraded: the degradations under which the request was served.
         """
         if route in _PROBES:
             self._probes.labels(route, status).inc()
@@ -138,8 +138,8 @@ class Metrics:
             self._problems.labels(problem).inc()
         for warning in warnings:
             self._warnings.labels(warning).inc()
-        for rung in degraded:
-            self._on_rungs.labels(rung).inc()
+        for each in degraded:
+            self._degraded_requests.labels(each).inc()
 
     def beat(self, seconds: float | None) -> None:
         """Count one heartbeat; None stands for one that failed."""
@@ -149,19 +149,19 @@ class Metrics:
             self._heartbeat_seconds.labels().observe(seconds)
 
     def waited(self, where: str, lane: Lane, seconds: float) -> None:
-        """See `Observer`."""
+        """Note how long something of a lane waited for a place, a thread or a batch."""
         self._waited_seconds.labels(where, lane).observe(seconds)
 
     def batched(self, stage: str, items: int) -> None:
-        """See `Observer`."""
+        """Count the items of a batch."""
         self._batch_items.labels(stage).observe(items)
 
     def dropped(self, stage: str) -> None:
-        """See `Observer`."""
+        """Count a member of a batch that was dropped before it ran."""
         self._dropped.labels(stage).inc()
 
     def bisected(self, stage: str) -> None:
-        """See `Observer`."""
+        """Count a batch that failed and was tried again in halves."""
         self._bisections.labels(stage).inc()
 
     def text(self) -> bytes:
@@ -208,11 +208,10 @@ class Metrics:
             "route",
             "status",
         )
-        endings = "; ".join(f"`{each}`: {each.meaning}" for each in Ending)
         self._request_seconds = self._histogram(
             "ember_request_seconds",
             "From a request's head to its answer's head, by how it ended; probes are not in it."
-            f" {endings}.",
+            f" {_meanings(Ending)}.",
             "route",
             "ending",
         )
@@ -244,16 +243,16 @@ class Metrics:
         for lane in Lane:
             in_flight.labels(lane).set_function(partial(_in_flight, admission.load, lane))
             waits.labels(lane).set_function(partial(_wait_s, admission.load, lane))
-        meanings = "; ".join(f"`{each}`: {each.meaning}" for each in Degradation)
-        rungs = self._gauge("ember_rung", f"1 while the rung is taken. {meanings}.", "rung")
-        for rung in Degradation:
-            rungs.labels(rung).set_function(partial(_on, admission, rung))
-        self._on_rungs = self._counter(
+        rungs = self._gauge(
+            "ember_rung", f"1 while the rung is taken. {_meanings(Degradation)}.", "rung"
+        )
+        for each in Degradation:
+            rungs.labels(each).set_function(partial(_on, admission, each))
+        self._degraded_requests = self._counter(
             "ember_rung_requests", "Requests that were served on the rung.", "rung"
         )
-        events = "; ".join(f"`{each}`: {each.meaning}" for each in QuotaEvent)
         self._quota_events = self._counter(
-            "ember_quota_events", f"What happened to tokens. {events}.", "event"
+            "ember_quota_events", f"What happened to tokens. {_meanings(QuotaEvent)}.", "event"
         )
         self._quota_tokens = self._counter(
             "ember_quota_tokens", "How many tokens that was about.", "event"
@@ -296,9 +295,9 @@ class Metrics:
             "role",
             "backend",
         )
-        service.engines.on_passed = lambda each: passed.labels(each.role, each.backend).inc()
-        for each in service.engines.passed:  # loading begins before there is HTTP
-            service.engines.on_passed(each)
+        service.engines.on_skipped = lambda each: passed.labels(each.role, each.backend).inc()
+        for each in service.engines.skipped:  # loading begins before there is HTTP
+            service.engines.on_skipped(each)
         bases = self._gauge(
             "ember_batch_base_seconds",
             "What a batch costs whatever its size, as learned; not a number before the first one.",
@@ -310,7 +309,7 @@ class Metrics:
         caps = self._gauge(
             "ember_batch_cap", "The most items of a batch that memory has room for.", "role"
         )
-        for role in service.engines.slots:
+        for role in service.engines.by_role:
             loads.labels(role).set_function(partial(_load_s, service, role))
             degraded.labels(role).set_function(partial(_degraded, service, role))
             bases.labels(role).set_function(partial(_cost, service, role, "base"))
@@ -338,7 +337,7 @@ class Metrics:
         service.observer = self
 
     def _of_gpus(self, replica: Replica, service: Service) -> None:
-        """What NVML tells; nothing where no backend wants a GPU, or there is none."""
+        """What NVML says; nothing where no backend uses a GPU, or there is none."""
         self._gpus = gpus = GpuMetrics(
             on=service.engines.wants_gpu,
             info=self._gauge(
@@ -411,6 +410,11 @@ class _Children(Generic[M]):
         return child
 
 
+def _meanings(words: Iterable[DocumentedEnum]) -> str:
+    """The words of a label, each with what it means."""
+    return "; ".join(f"`{each}`: {each.meaning}" for each in words)
+
+
 def _in_flight(load: LoadEstimator, lane: Lane) -> float:
     return float(load.in_flight(lane))
 
@@ -419,8 +423,8 @@ def _wait_s(load: LoadEstimator, lane: Lane) -> float:
     return load.wait_s(lane)
 
 
-def _on(admission: Admission, rung: Degradation) -> float:
-    return float(rung in admission.degradations())
+def _on(admission: Admission, degradation: Degradation) -> float:
+    return float(degradation in admission.degradations())
 
 
 def _is(replica: Replica, phase: Phase) -> float:
@@ -428,7 +432,7 @@ def _is(replica: Replica, phase: Phase) -> float:
 
 
 def _cold_start(replica: Replica, spans: Gauge, phase: Phase) -> None:
-    """Tell the start when it is over; later changes of phase are none."""
+    """Set the spans of the start when it is over; later phases change nothing."""
     if phase is Phase.READY and not replica.timeline.finished:
         spans.labels("ready").set(replica.timeline.now())
         for span in replica.timeline.spans:
@@ -436,7 +440,7 @@ def _cold_start(replica: Replica, spans: Gauge, phase: Phase) -> None:
 
 
 def _load_s(service: Service, role: str) -> float:
-    load_s = service.engines.slots[role].load_s  # an upgrade changes the slot
+    load_s = service.engines.by_role[role].load_s  # an upgrade changes the engine
     return math.nan if load_s is None else load_s
 
 

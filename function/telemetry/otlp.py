@@ -48,41 +48,39 @@ class Otlp:
         self._provider.add_span_processor(BatchSpanProcessor(exporter))
         self._tracer = self._provider.get_tracer("ember", __version__)
 
-    def begin(self, name: str, kind: SpanKind, parent: TraceContext | None) -> Recording:
-        """See `spans.Recorder`."""
+    def begin(self, name: str, kind: SpanKind, parent: TraceContext | None) -> OtlpSpan:
+        """Begin a span."""
         above = api.set_span_in_context(_remote(parent)) if parent else Context()
-        return Recording(
-            self._tracer, self._tracer.start_span(name, above, kind=api.SpanKind[kind])
-        )
+        return OtlpSpan(self._tracer, self._tracer.start_span(name, above, kind=api.SpanKind[kind]))
 
     def close(self) -> None:
-        """Send what is left; who does not take it in a few seconds does not get it."""
+        """Send what is left, for a few seconds at most."""
         sending = threading.Thread(target=self._provider.shutdown, daemon=True)
         sending.start()
         sending.join(_PATIENCE_S)
 
 
-class Recording:
-    """See `spans.Recording`."""
+class OtlpSpan:
+    """A span that the SDK records."""
 
     __slots__ = ("_span", "_tracer", "context")
 
     def __init__(self, tracer: api.Tracer, span: api.Span) -> None:
         self._tracer, self._span = tracer, span
         found = span.get_span_context()
-        self.context = _told(found) if found.is_valid else None  # the SDK can be switched off
+        self.context = _context(found) if found.is_valid else None  # the SDK can be switched off
 
     def end(self, facts: Mapping[str, Any], stages: Timings | None, *, failed: bool) -> None:
-        """See `spans.Recording`."""
+        """Write down what became of it; the stages are spans within it."""
         if self._span.is_recording():
             self._span.set_attributes(facts)
             if failed:
                 self._span.set_status(api.StatusCode.ERROR)
             if stages:
-                self._tell(stages)
+                self._record(stages)
         self._span.end()
 
-    def _tell(self, stages: Timings) -> None:
+    def _record(self, stages: Timings) -> None:
         within = api.set_span_in_context(self._span)
         began_ns = time.time_ns() - time.perf_counter_ns() + int(stages.began * 1e9)
         for each in stages.spans:
@@ -91,7 +89,7 @@ class Recording:
             part.end(start_ns + int(each.ms * 1e6))
 
 
-def _told(context: api.SpanContext) -> TraceContext:
+def _context(context: api.SpanContext) -> TraceContext:
     return TraceContext(
         api.format_trace_id(context.trace_id),
         api.format_span_id(context.span_id),

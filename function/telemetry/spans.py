@@ -1,4 +1,4 @@
-"""Spans: what goes on in a replica, as parts of the traces of whoever asked for it.
+"""Spans of distributed traces, as OpenTelemetry has them.
 
 They are recorded once `record_with` was called; without, a trace is continued all the same.
 """
@@ -51,7 +51,7 @@ def record_with(recorder: Recorder | None) -> None:
 
 
 class Span:
-    """One thing that goes on; what the running task logs and begins from here on is part of it.
+    """One operation; what the running task logs and begins from here on is part of it.
 
     As a context manager, it ends with the body, and an exception counts as a failure.
 
@@ -84,7 +84,7 @@ class Span:
         self._before = trace_context.current.set(self.context)
 
     def end(self, *, failed: bool) -> None:
-        """It is over; whether it failed is for whoever runs the replica to look into."""
+        """End it; `failed` means that whoever runs the replica should look into it."""
         if self._recording:
             self._recording.end(self.facts, self.stages, failed=failed)
 

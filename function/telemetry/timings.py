@@ -1,4 +1,4 @@
-"""Where the time of one request went."""
+"""How long the stages of one request took."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class StageTiming:
-    """One piece of work: what, when it began and how long it took (milliseconds of the request)."""
+    """One run of a stage: when it began, since the request did, and how long it took, in ms."""
 
     stage: str
     start_ms: float
@@ -17,7 +17,12 @@ class StageTiming:
 
 @dataclass(slots=True)
 class Timings:
-    """The spans of one request; spans may be added from several threads at once."""
+    """The stage timings of one request; several threads may add to them at once.
+
+    Attributes:
+        began: when the request did, by `time.perf_counter`.
+        spans: in the order in which they ended.
+    """
 
     began: float = field(default_factory=time.perf_counter)
     spans: list[StageTiming] = field(default_factory=list)
@@ -27,7 +32,7 @@ class Timings:
         return _Running(self, stage)
 
     def of(self, *stages: str) -> float:
-        """Milliseconds in these stages."""
+        """Milliseconds in these stages together."""
         return sum(span.ms for span in self.spans if span.stage in stages)
 
     def totals(self) -> dict[str, float]:
@@ -39,17 +44,17 @@ class Timings:
 
 
 class _Running:
-    """A span that has not ended."""
+    """A stage that has not ended."""
 
-    __slots__ = ("_stage", "_start", "_trace")
+    __slots__ = ("_stage", "_start", "_timings")
 
-    def __init__(self, trace: Timings, stage: str) -> None:
-        self._trace, self._stage = trace, stage
+    def __init__(self, timings: Timings, stage: str) -> None:
+        self._timings, self._stage = timings, stage
 
     def __enter__(self) -> None:
         self._start = time.perf_counter()
 
     def __exit__(self, *_: object) -> None:
-        end, began = time.perf_counter(), self._trace.began
+        end, began = time.perf_counter(), self._timings.began
         span = StageTiming(self._stage, (self._start - began) * 1e3, (end - self._start) * 1e3)
-        self._trace.spans.append(span)
+        self._timings.spans.append(span)

@@ -1,4 +1,4 @@
-"""The place in a distributed trace that work belongs to (W3C Trace Context)."""
+"""The span of a distributed trace to which work belongs (W3C Trace Context)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _STATE = re.compile(r"[ -~]{0,512}")
 
 @dataclass(frozen=True, slots=True)
 class TraceContext:
-    """A span of a trace, as others are told of it.
+    """A span of a trace, as it is passed on to others.
 
     Attributes:
         id: of the trace, 32 hexadecimal digits.
@@ -48,7 +48,7 @@ class TraceContext:
 
     @property
     def headers(self) -> dict[str, str]:
-        """What follows from it gets these, as headers or as attributes of an event."""
+        """To pass it on, as headers or as attributes of an event."""
         return {"traceparent": self.parent} | ({"tracestate": self.state} if self.state else {})
 
     def child(self) -> Self:
@@ -61,6 +61,6 @@ current: ContextVar[TraceContext | None] = ContextVar("trace_context", default=N
 
 
 def join(context: TraceContext | None) -> TraceContext | None:
-    """What work belongs to that came with a place in a trace: a nearer one that is known counts."""
+    """The span for work that came with one: the running task's own where both are of one trace."""
     here = current.get()
     return here if context is None or (here and here.id == context.id) else context

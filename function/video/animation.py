@@ -64,7 +64,7 @@ class AnimationFrame:
         self.changed: Sequence[Box] = ()
 
     def put(self, canvas: NDArray[np.uint8], boxes: Sequence[Box]) -> None:
-        """See `SwappableFrame.put`."""
+        """Replace the pixels in these boxes by those of the canvas."""
         self.pixels, self.changed = canvas, boxes
 
 

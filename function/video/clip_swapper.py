@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from function.faces.face import Box, Face
     from function.faces.options import SwapOptions
     from function.faces.pipeline import Pipeline, SwappedFace
-    from function.faces.swappers.protocol import Source
+    from function.faces.swappers.protocol import SourceFace
     from function.images.picture import Picture
     from function.quality_warning import QualityWarning
     from function.requests import ProgressCallback
@@ -84,7 +84,7 @@ class ClipSwapper:
         self,
         pipeline: Pipeline,
         run: Run,
-        source: Source,
+        source: SourceFace,
         options: SwapOptions,
         *,
         ahead: int,
@@ -182,18 +182,18 @@ class ClipSwapper:
         """Swap the faces of one frame."""
         if not task.faces:
             return task
-        pipeline, picture, source, trace = (
+        pipeline, picture, source, timings = (
             self._pipeline,
             task.frame.picture,
             self.source,
             Timings(),
         )
-        canvas, own = pipeline.swap(picture, task.faces, source, trace, self._options)
+        canvas, own = pipeline.swap(picture, task.faces, source, timings, self._options)
         found = {warning for each in own for warning in each}
         if task.judge:
             were = pipeline.models.identity.embed(picture.pixels, task.faces)
             faces = [replace(f, embedding=e) for f, e in zip(task.faces, were, strict=True)]
-            judged = pipeline.judge(canvas, faces, own, source, trace)
+            judged = pipeline.judge(canvas, faces, own, source, timings)
             self.judged = self.judged or judged
             found |= {warning for face in judged for warning in face.warnings}
         task.frame.put(canvas, [face.box for face in task.faces])

@@ -59,7 +59,7 @@ class VideoFacts:
         colour: of the frames.
         aspect: width over height of a pixel; None where it is not said.
         alpha: whether there is transparency, which is not kept.
-        sound_left_out: whether there is sound that cannot be kept, beside sound that can.
+        sound_left_out: whether there is sound that cannot be kept, while other sound can.
     """
 
     kind: FileKind

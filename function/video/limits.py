@@ -1,4 +1,4 @@
-"""How much of a clip is taken on."""
+"""How large a clip may be."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ class ClipLimits:
         Raises:
             Problem: `clip_too_long` or `too_many_pixels`.
         """
-        told = (
+        checks = (
             (seconds, self.seconds, "clip_too_long", "lasts {value:.0f} seconds"),
             (frames, self.frames, "clip_too_long", "has {value} frames or more"),
             (size, self.size, "clip_too_long", "has {value} bytes"),
             (pixels, self.pixels, "too_many_pixels", "has {value} pixels in each frame"),
         )
-        for value, limit, code, text in told:
+        for value, limit, code, text in checks:
             if value > limit:
                 raise Problem(
                     code,

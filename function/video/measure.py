@@ -16,7 +16,7 @@ _FRAME = 4
 
 
 def pixels(data: bytes, kind: FileKind | None) -> int | None:
-    """Pixels of a photo, or of all frames of a clip; None where no decoder could tell.
+    """Pixels of a photo, or of all frames of a clip; None where no decoder can read it.
 
     Raises:
         Problem: `bad_clip`, or what is missing to read it.
@@ -31,7 +31,7 @@ def pixels(data: bytes, kind: FileKind | None) -> int | None:
 
 
 def worth(data: bytes, kind: FileKind | None) -> int | None:
-    """Pixels of a photo that would be as much work; None where no decoder could tell.
+    """Pixels of a photo that would be as much work; None where no decoder can read it.
 
     Args:
         data: the file.

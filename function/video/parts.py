@@ -26,14 +26,14 @@ class Doubled:
         self._near, self._far = near, far
 
     async def get(self, name: str) -> bytes | None:
-        """See `PartStore`."""
+        """A part that is there, whole; else None."""
         data = await self._near.get(name)
         if data is None and (data := await self._far.get(name)) is not None:
             await self._near.put(name, data)
         return data
 
     async def put(self, name: str, data: bytes) -> None:
-        """See `PartStore`."""
+        """Keep a part; it is there whole or not at all."""
         await self._near.put(name, data)
         await self._far.put(name, data)
 
@@ -49,14 +49,14 @@ class Folder:
         self._path = path
 
     async def get(self, name: str) -> bytes | None:
-        """See `PartStore`."""
+        """A part that is there, whole; else None."""
         try:
             return await asyncio.to_thread((self._path / name).read_bytes)
         except FileNotFoundError:
             return None
 
     async def put(self, name: str, data: bytes) -> None:
-        """See `PartStore`."""
+        """Keep a part; it is there whole or not at all."""
         await asyncio.to_thread(self._write, name, data)
 
     def clear(self) -> None:

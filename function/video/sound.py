@@ -1,4 +1,4 @@
-"""What beside the pictures of a clip is taken over: which streams, and which of their packets."""
+"""The sound and subtitles that a swapped clip keeps: which streams, and which of their packets."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def kept(file: InputContainer) -> list[Any]:
 def left_out(file: InputContainer) -> bool:
     """Whether sound is not taken over, as FFmpeg does not know its coding.
 
-    Phones record sound twice: for everybody, and in a spatial coding beside it. Players that do not
+    Phones record sound twice: for everybody, and in a spatial coding as well. Players that do not
     know the second play the first.
     """
     return any(each.codec_context is None for each in file.streams.audio)

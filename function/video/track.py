@@ -1,9 +1,9 @@
-"""Who is where from frame to frame: faces are found now and then, and followed in between.
+"""Where each face is from frame to frame: faces are found now and then, and followed in between.
 
 Finding faces costs ten times what following one does. A face is followed by one run of the mesh
-model around its last points. Faces are looked for again at a scene cut, when one is lost, and every
-third of a second, which finds who has come in. Other landmark models cannot tell that a face is
-gone; with those, faces are found in every frame.
+model around its last points. Faces are searched for again at a scene cut, when one is lost, and
+every third of a second, which finds who has come in. Other landmark models do not show that a face
+is gone; with those, faces are found in every frame.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ import numpy as np
 
 from function.faces.face import Box, Detection, Face, Fitted
 from function.faces.landmarks import FaceMesh, five_of
-from function.faces.search import unconfirmed
 from function.video.smooth import Smooth
 
 if TYPE_CHECKING:
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
     from function.telemetry.timings import Timings
 
 _EVERY_S = 1 / 3
-"""How often faces are looked for, at least every frame and at most every tenth."""
+"""How often faces are searched for, at least every frame and at most every tenth."""
 _LEAST_EVERY, _MOST_EVERY = 1, 10
 _CLOSELY = 6
 """Every so often not at a glance but with all ways to see a face, except tile by tile."""
@@ -40,11 +39,11 @@ _GROWTH = 1.5
 """A face cannot become larger or smaller by this from frame to frame; what does is lost."""
 _REMEMBERED_S = 1.0
 """A face that comes back to its place in this time is the same person."""
-_LOOKS = 5
-"""So often it is asked who somebody is; after that it is known."""
+_SAMPLES = 5
+"""Frames of which somebody's identity is the mean; after that it is known."""
 _THUMB = (32, 18)
 _CUT = 28.0
-"""Mean difference of two thumbnails, in levels, that tells a cut from motion."""
+"""Mean difference of two thumbnails, in levels, above which it is a cut, not motion."""
 _MARGIN = 0.06
 """By this part of its size a face's box reaches over its points."""
 _FIVE = 5
@@ -52,7 +51,7 @@ _FIVE = 5
 
 @dataclass(frozen=True, slots=True)
 class Targets:
-    """Whose faces are swapped.
+    """The people to swap.
 
     Attributes:
         people: float32 [n] each, the identities that are meant; None means everybody.
@@ -75,8 +74,8 @@ class Track:
         points: float32 [n, 2 or 3], where it was at last, in pixels: its mesh, else its five points
             and its outline.
         smooth: the same without the tremble.
-        identity: float32 [n], the mean of what was asked so far; None where nobody asked.
-        looks: how often that was.
+        identity: float32 [n], the mean of what was asked so far; None where it was not computed.
+        samples: of how many frames that is the mean.
         wanted: whether it is swapped.
         lost: when it was seen last, in seconds; None while it is seen.
     """
@@ -84,7 +83,7 @@ class Track:
     points: NDArray[np.float32]
     smooth: Smooth
     identity: NDArray[np.float32] | None = None
-    looks: int = 0
+    samples: int = 0
     wanted: bool = True
     lost: float | None = None
 
@@ -96,7 +95,7 @@ class Tracker:
         pipeline: has the models.
         targets: the people to swap.
         rate: frames per second, about.
-        quick: whether to look less closely at the beginning of a scene.
+        quick: whether to search less closely at the beginning of a scene.
     """
 
     def __init__(
@@ -105,7 +104,7 @@ class Tracker:
         self._pipeline, self._models = pipeline, pipeline.models
         self._targets, self._quick = targets, quick
         landmarks = self._models.landmarks
-        self._fit = landmarks.fit if landmarks else unconfirmed
+        self._fit = self._models.fit
         self._mesh = landmarks if isinstance(landmarks, FaceMesh) else None
         every = round(rate * _EVERY_S) if self._mesh else _LEAST_EVERY
         self._every = int(np.clip(every, _LEAST_EVERY, _MOST_EVERY))
@@ -113,13 +112,13 @@ class Tracker:
         self._thumb: NDArray[np.uint8] | None = None
         self._tracks: list[Track] = []
 
-    def follow(self, picture: Picture, at: float, trace: Timings) -> list[Face]:
+    def follow(self, picture: Picture, at: float, timings: Timings) -> list[Face]:
         """The wanted faces of the next frame, from left to right.
 
         Args:
             picture: the frame.
             at: its time in seconds, later than that of the one before.
-            trace: gets spans of `detect`, `landmarks` and `identity`.
+            timings: gets spans of `detect`, `landmarks` and `identity`.
         """
         thumb = cv2.resize(picture.pixels, _THUMB, interpolation=cv2.INTER_AREA)
         cut = self._thumb is None or float(np.mean(cv2.absdiff(thumb, self._thumb))) > _CUT
@@ -129,10 +128,10 @@ class Tracker:
         self._tracks = [
             each for each in self._tracks if each.lost is None or each.lost > at - _REMEMBERED_S
         ]
-        lost = self._mesh is not None and self._move(self._mesh, picture.pixels, at, trace)
+        lost = self._mesh is not None and self._move(self._mesh, picture.pixels, at, timings)
         self._since += 1
         if cut or lost or self._since >= self._every:
-            self._find(picture, at, trace, cut=cut)
+            self._find(picture, at, timings, cut=cut)
             self._since = 0
         faces = [track for track in self._seen if track.wanted]
         faces.sort(key=lambda track: float(track.smooth.points[:, 0].mean()))
@@ -154,7 +153,7 @@ class Tracker:
                     "speed": track.smooth.speed.tolist(),
                     "at": track.smooth.at,
                     "identity": None if track.identity is None else track.identity.tolist(),
-                    "looks": track.looks,
+                    "samples": track.samples,
                     "wanted": track.wanted,
                     "lost": track.lost,
                 }
@@ -169,25 +168,25 @@ class Tracker:
         self._thumb = None if thumb is None else np.array(thumb, np.uint8)
         self._tracks = [
             Track(
-                points=_floats(told["points"]),
-                smooth=Smooth(_floats(told["smooth"]), told["at"], _floats(told["speed"])),
-                identity=None if told["identity"] is None else _floats(told["identity"]),
-                looks=told["looks"],
-                wanted=told["wanted"],
-                lost=told["lost"],
+                points=_floats(saved["points"]),
+                smooth=Smooth(_floats(saved["smooth"]), saved["at"], _floats(saved["speed"])),
+                identity=None if saved["identity"] is None else _floats(saved["identity"]),
+                samples=saved["samples"],
+                wanted=saved["wanted"],
+                lost=saved["lost"],
             )
-            for told in state["tracks"]
+            for saved in state["tracks"]
         ]
 
     @property
     def _seen(self) -> list[Track]:
         return [track for track in self._tracks if track.lost is None]
 
-    def _move(self, mesh: FaceMesh, pixels: NDArray[np.uint8], at: float, trace: Timings) -> bool:
+    def _move(self, mesh: FaceMesh, pixels: NDArray[np.uint8], at: float, timings: Timings) -> bool:
         """Take every face that is seen to its new place; whether one is lost."""
         lost = False
         for track in self._seen:
-            with trace.span("landmarks"):
+            with timings.span("landmarks"):
                 points, presence = mesh.follow(pixels, track.points)
             others = (each for each in self._seen if each is not track)
             if (
@@ -202,8 +201,8 @@ class Tracker:
                 track.smooth.follow(points, at)
         return lost
 
-    def _find(self, picture: Picture, at: float, trace: Timings, *, cut: bool) -> None:
-        """Look for faces that are not followed, and ask who the others are."""
+    def _find(self, picture: Picture, at: float, timings: Timings, *, cut: bool) -> None:
+        """Search for faces that are not followed yet, and identify the others."""
         followed = self._seen if self._mesh else []
 
         def fit(pixels: NDArray[np.uint8], detection: Detection) -> Fitted:
@@ -213,9 +212,9 @@ class Tracker:
 
         search, closely = self._models.detect, cut or self._glances >= _CLOSELY
         if closely:
-            found = search.faces(picture.pixels, fit, trace, quick=self._quick or not cut)
+            found = search.faces(picture.pixels, fit, timings, quick=self._quick or not cut)
         else:
-            found = search.glance(picture.pixels, fit, trace)
+            found = search.glance(picture.pixels, fit, timings)
         self._glances = 0 if closely else self._glances + 1
         new = [_points(fitted) for fitted in found]
         new = [each for each in new if not any(_coincide(each, old.points) for old in followed)]
@@ -224,7 +223,7 @@ class Tracker:
         for points in new:
             self._welcome(points, at)
         if self._targets.people is not None:
-            self._ask(picture, trace)
+            self._identify(picture, timings)
 
     def _meet(self, found: list[NDArray[np.float32]], at: float) -> list[NDArray[np.float32]]:
         """Take every face that is seen to where it was found again; the rest of what was found."""
@@ -246,19 +245,19 @@ class Tracker:
                 return
         self._tracks.append(Track(points, smooth, wanted=self._targets.people is None))
 
-    def _ask(self, picture: Picture, trace: Timings) -> None:
-        """Ask who the faces are of which that is not sure yet."""
-        unsure = [track for track in self._seen if track.looks < _LOOKS]
+    def _identify(self, picture: Picture, timings: Timings) -> None:
+        """Identify the faces of which that is not sure yet."""
+        unsure = [track for track in self._seen if track.samples < _SAMPLES]
         if not unsure:
             return
         model, size = self._models.identity, picture.size
         faces = [self._pipeline.face(0, _fitted(track.points), size) for track in unsure]
-        with trace.span("identity"):
-            told = model.embed(picture.pixels, faces)
-        for track, identity in zip(unsure, told, strict=True):
+        with timings.span("identity"):
+            found = model.embed(picture.pixels, faces)
+        for track, identity in zip(unsure, found, strict=True):
             mean = identity if track.identity is None else track.identity
-            track.looks += 1
-            track.identity = np.asarray(mean + (identity - mean) / track.looks, np.float32)
+            track.samples += 1
+            track.identity = np.asarray(mean + (identity - mean) / track.samples, np.float32)
             track.wanted = self._targets.has(track.identity, model.metric)
 
 

@@ -91,9 +91,8 @@ class Encoding:
 
 
 def part_facts(data: bytes) -> dict[str, Any]:
-    """What a part says about itself, beside its packets."""
-    told: dict[str, Any] = json.loads(data[: data.index(b"\n")])
-    return told
+    """The facts of a part, which stand before its packets; see `PartWriter.finish`."""
+    return dict(json.loads(data[: data.index(b"\n")]))
 
 
 class PartWriter:
@@ -119,11 +118,11 @@ class PartWriter:
         self._packets += self._context.encode(None)
         if len(self._packets) != len(self._durations):
             raise RuntimeError(f"{len(self._packets)} packets for {len(self._durations)} frames")
-        told = [
+        packets = [
             (packet.pts, self._durations[packet.pts or 0], packet.is_keyframe, packet.size)
             for packet in self._packets
         ]
-        head = json.dumps(facts | {"packets": told}).encode()
+        head = json.dumps(facts | {"packets": packets}).encode()
         return b"\n".join((head, b"".join(bytes(packet) for packet in self._packets)))
 
 

@@ -1,1 +1,1 @@
-"""Files of weights that an operator has: looked at, converted, written into a manifest."""
+"""Files of weights that an operator has: inspected, converted, written into a manifest."""

@@ -65,7 +65,7 @@ def kinds(model: onnx.ModelProto) -> dict[str, onnx.TypeProto.Tensor]:
 
 @contextmanager
 def changed(model: onnx.ModelProto, graph: Graph, out: Path, what: str) -> Iterator[Path]:
-    """Write a model beside its place; it gets its name when the body has found nothing wrong.
+    """Write a model to a draft; it gets its name when the body has found nothing wrong.
 
     It notes what it was made from, and keeps what its maker has noted.
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from function.faces import models
+from function.faces import families
 from function.faces.signatures import SIGNATURES, candidates, recognise, seen
 from function.runtime import onnxfile
 from function.weights.licences import LICENCES, Licence
@@ -73,7 +73,7 @@ class Choice:
 def pack(name: str) -> list[Path]:
     """The folders of an InsightFace pack: a folder, or a name for one where InsightFace keeps them.
 
-    A swapper lies beside the packs there, so that this folder counts as well.
+    A swapper lies in the folder of the packs there, so that this folder counts as well.
 
     Raises:
         ManifestError: there is none.
@@ -91,7 +91,7 @@ def pack(name: str) -> list[Path]:
 
 
 def scan(folders: Iterable[Path]) -> tuple[list[Candidate], list[str]]:
-    """Look at every .onnx file of some folders, not of those inside.
+    """Recognise every .onnx file of some folders, not of those inside.
 
     Returns:
         Those of a known family, and a sentence for each other one.
@@ -201,7 +201,7 @@ def write(text: str, path: Path) -> tuple[Model, ...]:
         with os.fdopen(fd, "w", encoding="utf-8") as file:
             file.write(text)
         found = manifest.read(draft)
-        models.check(found)
+        families.check(found)
         draft.chmod(0o644)
         draft.replace(path)
     finally:

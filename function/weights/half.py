@@ -49,7 +49,7 @@ def make(
         out: the file to write.
         inputs: known ones, for each input of the graph; random ones if there are none.
         least: the cosine that outputs must have with those of the source.
-        keep: operators that stay in float32, beside those that have to.
+        keep: operators that stay in float32, besides those that have to.
         outside: whether inputs and outputs become float16 as well.
 
     Returns:
@@ -65,8 +65,9 @@ def make(
         raise proof.UnprovenError(f"{source}: its weights are {graph.precision}, not float32")
     names = [each.name for each in graph.inputs]
     if inputs and len(inputs) != len(names):
-        told = f"it takes the inputs {', '.join(names)}; {len(inputs)} were given"
-        raise DamagedError(f"{source}: {told}")
+        raise DamagedError(
+            f"{source}: it takes the inputs {', '.join(names)}; {len(inputs)} were given"
+        )
     known = dict(zip(names, inputs, strict=False))
     blocked = [*float16.DEFAULT_OP_BLOCK_LIST, *keep]
     with warnings.catch_warnings():

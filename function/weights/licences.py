@@ -31,8 +31,8 @@ class Licence:
 
     def __str__(self) -> str:
         """For people."""
-        told = f"{self.expression}, {self.vendor}"
-        return f"{told}: {self.note}" if self.note else told
+        text = f"{self.expression}, {self.vendor}"
+        return f"{text}: {self.note}" if self.note else text
 
 
 _RESEARCH = Licence("LicenseRef-InsightFace-NonCommercial", "InsightFace", "research only")

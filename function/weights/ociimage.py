@@ -60,20 +60,22 @@ def write(path: Path, models: Sequence[Model], folder: Path) -> Image:
         ManifestError: the manifest names its files in a way that cannot be changed.
         OSError: the image cannot be written.
     """
-    text, beside = _moved(path, models)
+    text, further = _moved(path, models)
     with tempfile.TemporaryDirectory(dir=folder.absolute().parent, prefix=f".{folder.name}.") as at:
         draft = Path(at, "image")
-        made = _written(draft, text, models, beside)
+        made = _written(draft, text, models, further)
         draft.replace(folder)
     return made
 
 
-def _written(folder: Path, text: str, models: Sequence[Model], beside: Mapping[str, Path]) -> Image:
+def _written(
+    folder: Path, text: str, models: Sequence[Model], further: Mapping[str, Path]
+) -> Image:
     blobs = folder / "blobs" / "sha256"
     blobs.mkdir(parents=True)
     files = {file.sha256: file.path for model in models for file in model.files if file.path}
     layers = [_layer(blobs, {f"sha256/{sha256}": files[sha256]}) for sha256 in sorted(files)]
-    layers.append(_layer(blobs, {MANIFEST: text.encode(), **beside}))
+    layers.append(_layer(blobs, {MANIFEST: text.encode(), **further}))
     config = _blob(
         blobs,
         "config.v1+json",
@@ -109,20 +111,20 @@ def _moved(path: Path, models: Sequence[Model]) -> tuple[str, dict[str, Path]]:
     """
     text = path.read_text("utf-8")
     content = tomllib.loads(text)
-    places, beside = {}, {}
+    places, further = {}, {}
     for entry in content["model"]:
         for file in (entry, *entry.get("variants", [])):
             places[file["uri"]] = f"sha256/{file['sha256'].lower()}"
     for name in _golden_files(content):
         place = f"golden/{hashlib.sha256((path.parent / name).read_bytes()).hexdigest()[:16]}"
         places[name] = place + Path(name).suffix
-        beside[places[name]] = path.parent / name
+        further[places[name]] = path.parent / name
     for old, new in places.items():
         if json.dumps(old, ensure_ascii=False) not in text:
             raise ManifestError(f"{path}: write {old!r} in double quotes, without escapes")
         text = text.replace(json.dumps(old, ensure_ascii=False), json.dumps(new))
     _check(text, models)
-    return text, beside
+    return text, further
 
 
 def _golden_files(content: Mapping[str, Any]) -> Iterable[str]:

@@ -62,7 +62,7 @@ def batched(graph: Graph, single: Path, batch: Path) -> None:
         try:
             together = many.run(*inputs.values())
         except Exception as error:
-            raise UnprovenError(f"a batch of {size} cannot be run: {_told(error)}") from None
+            raise UnprovenError(f"a batch of {size} cannot be run: {_message(error)}") from None
         for n in range(size):
             alone = one.run(
                 *(rows[n : n + 1] if rows.ndim > 1 else rows for rows in inputs.values())
@@ -90,7 +90,7 @@ def alike(graph: Graph, right: Path, other: Path, inputs: Feed) -> dict[str, flo
         try:
             runs.append(engine.run(*arrays))
         except Exception as error:
-            raise UnprovenError(f"{path.name} cannot be run: {_told(error)}") from None
+            raise UnprovenError(f"{path.name} cannot be run: {_message(error)}") from None
     names = (each.name for each in graph.outputs)
     return dict(zip(names, map(_likeness, *runs), strict=True))
 
@@ -107,11 +107,11 @@ def _engine(path: Path, *, optimise: bool = True) -> OnnxEngine:
     try:
         return OnnxEngine(path, usable_cpus(), optimise=optimise)
     except Exception as error:
-        raise UnprovenError(f"{path.name} cannot be loaded: {_told(error)}") from None
+        raise UnprovenError(f"{path.name} cannot be loaded: {_message(error)}") from None
 
 
-def _told(error: Exception) -> str:
-    """What the runtime says, as one line."""
+def _message(error: Exception) -> str:
+    """The runtime's message as one line."""
     return " ".join(str(error).split())
 
 

@@ -23,13 +23,13 @@ import cv2
 import numpy as np
 from PIL import Image
 
-from function.faces import models
 from function.faces.pipeline import Pipeline
 from function.faces.swappers.mesh import MeshSwapper
 from function.images.decode import decode
 from function.images.encode import encode
 from function.images.picture import Picture
 from function.runtime.cpus import usable_cpus
+from function.service import opening
 from function.telemetry.timings import Timings
 from tests.bench.client import Connection, server, swap_request, throughput
 from tests.bench.photos import photo
@@ -94,7 +94,7 @@ def loaded(port: int, request: bytes, source: bytes, target: bytes) -> None:
     cpus = usable_cpus()
     grid = list(itertools.product(range(1, cpus + 1), sorted({1, cpus, 2 * cpus, CLIENTS})))
     pipelines = {
-        threads: Pipeline(models.load(manifest.read(MODELS), threads), MeshSwapper())
+        threads: Pipeline(opening.load(manifest.read(MODELS), threads), MeshSwapper())
         for threads in range(1, cpus + 1)
     }
     rates: dict[tuple[int, int], list[float]] = {cell: [] for cell in grid}
@@ -120,7 +120,7 @@ class Floor:
 
     def __init__(self, source: bytes, target: bytes, threads: int) -> None:
         cv2.setNumThreads(1)
-        loaded = models.load(manifest.read(MODELS), threads)
+        loaded = opening.load(manifest.read(MODELS), threads)
         self._photos = (source, target)
         self._runs: list[tuple[OnnxEngine, NDArray[np.float32]]] = []
         for engine in loaded.engines.values():

@@ -9,7 +9,6 @@ import numpy as np
 import onnxruntime as ort
 import pytest
 
-from function.faces import models
 from function.process.wiring.service import build_service, embedded
 from function.requests import SwapRequest, Upload
 from function.runtime.backends.cuda import Cuda
@@ -230,16 +229,16 @@ class _Node:
     def close(self):
         pass
 
-    def open(self, model, *, backends, passed, **options):
+    def open(self, model, *, backends, skipped, **options):
         def on(backend):
             if backend == "cpu":
-                return models.open_engine(model)
+                return opening.open_engine(model)
             if not self.here:
                 raise NoPlanError("there is no plan")
             memory = HostMemory()
-            (item,) = models.FAMILIES[model.role, model.family].items
-            plan = OnnxPlan(model.path, models.buckets(model), memory, {})
+            (item,) = families.FAMILIES[model.role, model.family].items
+            plan = OnnxPlan(model.path, families.buckets(model), memory, {})
             plan.items[plan.inputs[0].name] = (None, *item)
             return PlanEngine(plan, memory)
 
-        return open_first(model.role, backends, on, passed=passed)
+        return open_first(model.role, backends, on, passed=skipped)

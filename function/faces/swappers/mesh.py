@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from function.faces.face import Face
     from function.faces.options import SwapOptions
     from function.faces.swappers.grain import Noise
-    from function.faces.swappers.protocol import Source
+    from function.faces.swappers.protocol import SourceFace
 
 _T = TypeVar("_T", np.uint8, np.float32)
 
@@ -62,25 +62,25 @@ class MeshSwapper:
         self._grain = Grain()
 
     def reach(self, _: NDArray[np.float32]) -> NDArray[np.float32]:
-        """See `Swapper.reach`; it stays inside the mesh."""
+        """No points, float32 [0, 2]: nothing outside of the mesh changes."""
         return np.empty((0, 2), np.float32)
 
     def swap_all(
         self,
         canvas: NDArray[np.uint8],
         targets: Sequence[Face],
-        source: Source,
+        source: SourceFace,
         _: SwapOptions,
         *,
         gray: bool,
     ) -> list[tuple[QualityWarning, ...]]:
-        """See `Swapper.swap_all`."""
+        """Replace the targets one after the other; their warnings."""
         return [self.swap(canvas, target, source, gray=gray) for target in targets]
 
     def swap(
-        self, canvas: NDArray[np.uint8], target: Face, source: Source, *, gray: bool
+        self, canvas: NDArray[np.uint8], target: Face, source: SourceFace, *, gray: bool
     ) -> tuple[QualityWarning, ...]:
-        """Replace one face; see `Swapper.swap_all`."""
+        """Replace one face; its warnings."""
         box = target.box
         left, top = max(int(box.left), 0), max(int(box.top), 0)
         region = canvas[top : max(int(box.bottom), 0), left : max(int(box.right), 0)]
@@ -131,7 +131,7 @@ class MeshSwapper:
         if gray:
             region[..., 1:] = region[..., :1]
         covered = max(mask.covered(skin[0], mesh), mask.covered(skin[1], was))
-        return _cautions(
+        return _warnings(
             target,
             source,
             {
@@ -157,7 +157,7 @@ class MeshSwapper:
         return drawn, self._grain.missing(have, want)
 
 
-def _texture(source: Source, target: Face) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
+def _texture(source: SourceFace, target: Face) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
     """The source's pixels around its face, not much larger than needed, and its mesh in them."""
     pixels, mesh = source.picture.pixels, mesh_of(source.face)
     margin = 0.05 * _extent(mesh) + 2
@@ -202,10 +202,10 @@ def _blend(
         under[:] = cv2.blendLinear(whole, under, weight, 1 - weight)
 
 
-def _cautions(
-    target: Face, source: Source, seen: dict[QualityWarning, bool]
+def _warnings(
+    target: Face, source: SourceFace, seen: dict[QualityWarning, bool]
 ) -> tuple[QualityWarning, ...]:
-    """What may look wrong about this pair: by its geometry, and what was `seen` in its pixels."""
+    """The warnings about this pair: by its geometry, and those `seen` in its pixels."""
     found = []
     if pose.extreme(target.pose, source.face.pose):
         found.append(QualityWarning.EXTREME_POSE)

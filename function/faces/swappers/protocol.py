@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class SourceFace:
     """The person to put in.
 
     Attributes:
@@ -36,7 +36,7 @@ class Swapper(Protocol):
     """Replaces faces by another one."""
 
     def reach(self, five: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Corners of all that may change for a face beside its detection and its mesh.
+        """Corners of all that may change for a face outside its detection and its mesh.
 
         Args:
             five: float32 [5, 2], see `Face.five`.
@@ -50,7 +50,7 @@ class Swapper(Protocol):
         self,
         canvas: NDArray[np.uint8],
         targets: Sequence[Face],
-        source: Source,
+        source: SourceFace,
         options: SwapOptions,
         *,
         gray: bool,

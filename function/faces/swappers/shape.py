@@ -34,7 +34,7 @@ def blend(
     Args:
         source: float32 [468, 3].
         target: float32 [468, 3].
-        topology: tells where the outline and the lips are.
+        topology: of the mesh.
         keep_mouth: leave the lips exactly where the target's are.
 
     Returns:

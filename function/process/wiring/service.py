@@ -6,11 +6,10 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from function.faces import models
 from function.runtime.backends.cuda import Cuda
 from function.runtime.cpus import usable_cpus
 from function.runtime.gpu.options import GpuOptions
-from function.service import plans
+from function.service import opening, plans
 from function.service.engines import EngineConfig
 from function.service.plans import PlanSource
 from function.service.service import Service
@@ -36,7 +35,7 @@ if TYPE_CHECKING:
 def build_service(
     settings: Settings,
     timeline: Timeline | None = None,
-    open_engine: Callable[..., Engine] = models.open_engine,
+    open_engine: Callable[..., Engine] = opening.open_engine,
 ) -> Service:
     """A service as the settings want it; its models are not loaded yet.
 

@@ -16,7 +16,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 from weakref import WeakMethod
 
-from function.problems import UnavailableError
+from function.problems import RetryLaterError
 from function.request_context import Lane, current
 from function.runtime import out_of_memory
 from function.runtime.engine import PROVIDERS
@@ -361,7 +361,7 @@ class Batcher:
                 if rest := [part for part in some if not part.ticket.item.error]:
                     self._attempt(rest, again=False)
         else:
-            no_memory = UnavailableError(
+            no_memory = RetryLaterError(
                 "overloaded", "There is too little memory for this at the moment.", 1.0
             )
             self._fail(parts, no_memory)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from function.faces import models
 from function.process.wiring.service import embedded
+from function.service import opening
 from warmup.models.manifest import read
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ class Swap:
         The other models take one item at a time.
         """
         from function.faces.select import largest
-        from function.faces.swappers.protocol import Source
+        from function.faces.swappers.protocol import SourceFace
         from function.images.decode import decode
         from function.images.encode import encode
         from function.images.picture import Picture
@@ -84,7 +85,7 @@ class Swap:
             photos, people, persons, pictures, found, known, strict=True
         ):
             chosen = [replace(f, embedding=e) for f, e in zip(faces, theirs, strict=True)]
-            canvas, _ = pipeline.swap(picture, chosen, Source(photo, one, own), trace)
+            canvas, _ = pipeline.swap(picture, chosen, SourceFace(photo, one, own), trace)
             canvases.append(canvas)
         self._identities(
             [[(canvas, f) for f in faces] for canvas, faces in zip(canvases, found, strict=True)]
@@ -142,4 +143,4 @@ def plain() -> Models:
 
 def fast() -> Models:
     """The models loaded the fastest way that is known."""
-    return models.load(read(MANIFEST), store=STORE)
+    return opening.load(read(MANIFEST), store=STORE)

@@ -128,7 +128,7 @@ def main() -> None:
     """Loop as told, until the input ends."""
     import cv2
 
-    from function.faces import models
+    from function.service import opening
     from function.service.service import sample
     from tests.bench.cold.swapping import MANIFEST, STORE, Swap
     from warmup.models.manifest import read
@@ -136,7 +136,8 @@ def main() -> None:
     cv2.setNumThreads(1)
     pair = sample("hopper"), sample("collins")
     swaps = {
-        threads: Swap(models.load(read(MANIFEST), threads, STORE)) for threads in {1, usable_cpus()}
+        threads: Swap(opening.load(read(MANIFEST), threads, STORE))
+        for threads in {1, usable_cpus()}
     }
     for swap in swaps.values():
         swap.many([pair])

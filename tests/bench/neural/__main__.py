@@ -36,6 +36,7 @@ from function.images.decode import decode
 from function.images.encode import encode
 from function.images.picture import Picture
 from function.runtime.cpus import usable_cpus
+from function.service import opening
 from function.telemetry.timings import Timings
 from tests.bench.neural import files
 from warmup.models import manifest
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from function.faces.face import Face
-    from function.faces.swappers.protocol import Source
+    from function.faces.swappers.protocol import SourceFace
     from function.runtime.engine import Engine
     from tests.bench.neural.files import Made
 
@@ -136,7 +137,7 @@ class Bench:
         entries = manifest.read(made.found)
         self._swapper_file = made.pack / "inswapper_128.onnx"
         self._engines = {
-            each.role: Clocked(models.open_engine(each, threads=usable_cpus(), store=made.store))
+            each.role: Clocked(opening.open_engine(each, threads=usable_cpus(), store=made.store))
             for each in entries
         }
         loaded = models.build(entries, self._engines)
@@ -145,7 +146,7 @@ class Bench:
         source, self._target = (decode(each) for each in self._photos)
         person, _ = self._pipeline.portrait(source, Timings())
         assert person is not None
-        self.source: Source = person
+        self.source: SourceFace = person
         self.face: Face = largest(self._pipeline.find(self._target, Timings(), identify=True))
 
     def outside(self, rounds: int) -> None:

@@ -25,22 +25,23 @@ def load() -> None:
     """Load three kept graphs at the same time, then run each several times."""
     import numpy as np
 
-    from function.faces import models
+    from function.faces import families
     from function.runtime.cpus import usable_cpus
+    from function.service import opening
     from warmup.models import manifest
 
     made, *_ = pickle.loads(Path(sys.argv[2]).read_bytes())
     entries = manifest.read(made.whole)
     import function.runtime.backends.optimised  # noqa: F401  what a replica has imported by then
 
-    open_engine = partial(models.open_engine, threads=usable_cpus(), store=made.store)
+    open_engine = partial(opening.open_engine, threads=usable_cpus(), store=made.store)
     began = time.perf_counter()
     with ThreadPoolExecutor(len(entries)) as pool:
         engines = list(pool.map(open_engine, entries))
     loaded = time.perf_counter() - began
     first = steady = 0.0
     for model, engine in zip(entries, engines, strict=True):
-        items = models.FAMILIES[model.role, model.family].items
+        items = families.FAMILIES[model.role, model.family].items
         inputs = [np.ones((1, *item), np.float32) for item in items]
         times = []
         for _ in range(4):
@@ -54,18 +55,18 @@ def load() -> None:
 
 def ours() -> None:
     """Load all, look for faces on both photos, identify the source, swap the given face."""
-    from function.faces import models
     from function.faces.anchors import Anchored
     from function.faces.detect import View
     from function.faces.options import SwapOptions
-    from function.faces.swappers.protocol import Source
+    from function.faces.swappers.protocol import SourceFace
     from function.runtime.cpus import usable_cpus
+    from function.service import opening
     from warmup.models import manifest
 
     made, source_face, target_face = pickle.loads(Path(sys.argv[2]).read_bytes())
     with ThreadPoolExecutor(1) as pool:
         entries = manifest.read(made.whole)
-        loading = pool.submit(models.load, entries, usable_cpus(), made.store)
+        loading = pool.submit(opening.load, entries, usable_cpus(), made.store)
         from function.images.decode import decode
 
         source, target = (decode(path.read_bytes()) for path in made.photos)
@@ -76,7 +77,7 @@ def ours() -> None:
         view = View("plain", (0, 0, width, height), (640, 640))
         detector.detect(picture.pixels, view, 0.99)
     (embedding,) = loaded.identity.embed(source.pixels, [source_face])
-    person = Source(source, source_face, embedding)
+    person = SourceFace(source, source_face, embedding)
     canvas = target.pixels.copy()
     loaded.swapper().swap_all(canvas, [target_face], person, SwapOptions(boost=128), gray=False)
     _end()

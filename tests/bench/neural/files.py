@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from function.faces import models
 from function.process.wiring.service import embedded
 from function.runtime.backends.optimised import Optimised
+from function.service import opening
 from function.weights import batches, collection
 from tests import neural
 from tests.bench.photos import photo
@@ -92,7 +92,7 @@ def _keep(path: Path, store: Path) -> None:
     for model in manifest.read(path):
         entry = Optimised.of(store, model.file.sha256)
         if not entry.folder.exists():
-            models.open_engine(model, store=store)
+            opening.open_engine(model, store=store)
             while not entry.folder.exists():
                 time.sleep(0.1)
     os.sync()

@@ -53,7 +53,7 @@ def test_photos_folders_and_standard_input_are_no_clips(folder):
         ("o.mp4", "png", "--format"),
     ],
 )
-def test_what_a_video_cannot_become_is_told(out, format_, said, folder, plain):
+def test_a_kind_that_a_video_cannot_become_is_refused_by_name(out, format_, said, folder, plain):
     path = Path("-") if out == "-" else folder / out if out else None
     with pytest.raises(click.UsageError, match=said):
         becomes(plain, path, format_)

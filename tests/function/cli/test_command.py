@@ -198,7 +198,7 @@ class TestServing:
             process.wait(60)
             log.close()
 
-    def test_a_terminal_is_told_the_address(self, free_port):
+    def test_a_terminal_shows_the_address(self, free_port):
         pty = pytest.importorskip("pty")
         ours, theirs = pty.openpty()
         process = subprocess.Popen(

@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from function.faces import models
+from function.faces import families
 from function.process.wiring.service import embedded
 from function.runtime.backends.onnx import OnnxEngine
 from function.runtime.engine import NotOnDeviceError
@@ -100,16 +100,16 @@ def test_what_cannot_be_done_is_said_at_once(ember, words, settings, code, said)
 # --- keys and proofs --------------------------------------------------------------------------
 
 
-def test_a_detectors_plan_takes_every_view_that_a_search_looks_at():
-    key = models.plan_key(MODELS["detect"], Recipe(), Library("tensorrt", None, "11.4"), None)
+def test_a_detectors_plan_takes_every_view_of_a_search():
+    key = families.plan_key(MODELS["detect"], Recipe(), Library("tensorrt", None, "11.4"), None)
     ((extent,),) = key.profiles
     assert extent.shapes == ((1, 3, 32, 32), (1, 3, 640, 640), (1, 3, 640, 640))
 
 
 def test_the_batch_sizes_of_the_manifest_are_in_the_key():
     library = Library("tensorrt", None, "11.4")
-    one = models.plan_key(MODELS["identity"], Recipe(), library, None)
-    more = models.plan_key(replace(MODELS["identity"], buckets=(1, 4)), Recipe(), library, None)
+    one = families.plan_key(MODELS["identity"], Recipe(), library, None)
+    more = families.plan_key(replace(MODELS["identity"], buckets=(1, 4)), Recipe(), library, None)
     assert len(more.profiles) == 2
     assert one.digest != more.digest
 
@@ -131,7 +131,7 @@ def test_models_of_the_families_compile_with_the_shapes_of_their_keys(
 ):
     path = neural.make(tmp_path / "model.onnx", family, **options)
     model = Model(neural.ROLES[family], family, File(family, "", 1, "a" * 64, path), "MIT")
-    key = models.plan_key(model, Recipe(), rtx, None)
+    key = families.plan_key(model, Recipe(), rtx, None)
     assert compile_plan(BuildJob(path, key.profiles, Recipe(), "8.9"), rtx)
 
 

@@ -77,7 +77,7 @@ def test_what_is_no_event_is_one_line(folder):
     assert "lacks the attribute `id`" in ember(folder, "upload.json", code=65)
 
 
-def test_rules_that_are_wrong_are_told(folder):
+def test_rules_that_are_wrong_are_named(folder):
     (folder / "upload.json").write_bytes(forms.structured(UPLOAD)[1])
     (folder / "other.toml").write_text(EXAMPLE.replace("prefix", "prefx"))
     told = ember(folder, "upload.json", "--rules", "other.toml", code=78)

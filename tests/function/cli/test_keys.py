@@ -100,7 +100,7 @@ def test_a_size_that_cannot_be_read_is_none(data):
     assert not pixels(data)
 
 
-def test_prices_are_told_to_programs_and_follow_the_policy(image, tmp_path):
+def test_prices_are_written_as_json_and_follow_the_policy(image, tmp_path):
     policy = tmp_path / "policy.toml"
     policy.write_text(BUILT_IN.read_text().replace("source = 1 ", "source = 2 "))
     path = image(640, 480)

@@ -342,7 +342,7 @@ class TestSwapFolder:
         ]
         assert ended.reports[0]["faces"][0]["index"] == 0
 
-    def test_a_bad_source_is_told_once(self, ember, blank, folder, tmp_path):
+    def test_a_bad_source_is_reported_once(self, ember, blank, folder, tmp_path):
         ended = ember("swap", blank, folder, "-o", tmp_path / "out")
         assert ended.code == 65
         assert ended.err.startswith("Error: No face was found in source")

@@ -84,7 +84,7 @@ class Scripted:
 
 
 @pytest.mark.parametrize("stride", [8, 16, 32])
-def test_outputs_in_any_order_are_told_apart_by_their_shapes(stride: int):
+def test_outputs_in_any_order_are_recognised_by_their_shapes(stride: int):
     detector = Anchored(Scripted(stride, col=5, row=7))
     (found,) = detector.detect(np.zeros((640, 640, 3), np.uint8), WHOLE)
     box = found.box

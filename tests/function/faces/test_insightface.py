@@ -15,8 +15,8 @@ from function.faces.dense import Flat106
 from function.faces.detect import View
 from function.faces.identity import ArcFace
 from function.faces.swappers import emap
-from function.faces.swappers.neural import SPECS, Generator
-from function.faces.swappers.protocol import Source
+from function.faces.swappers.generator import SPECS, Generator
+from function.faces.swappers.protocol import SourceFace
 from function.images.picture import Picture
 from function.runtime.backends.onnx import OnnxEngine
 from function.runtime.engine import Ports
@@ -67,8 +67,8 @@ def test_inswapper_makes_the_face_that_insightface_makes(
     own = align.matrix(face.five, align.ARCFACE_128, 128)
     np.testing.assert_allclose(own, matrix, atol=1e-4)
     generator = Generator(OnnxEngine(path), SPECS["inswapper_128"], lambda: path)
-    source = Source(Picture(collins), face, embedding)
-    told = generator.told(source, [face], 0.5, None)
+    source = SourceFace(Picture(collins), face, embedding)
+    told = generator.source_inputs(source, [face], 0.5, None)
     (got,) = generator.make([geometry.crop(collins, own, (128, 128))], told)
     difference = np.abs(got[..., ::-1].astype(int) - wanted)
     assert difference.max() <= 1

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from function.faces import models
-from function.faces.models import FAMILIES, fitting
+from function.faces.families import FAMILIES, check
+from function.faces.models import fitting
 from function.faces.options import Mask, SwapOptions, parse_masks
 from function.problems import Problem
 from function.runtime.backends.onnx import OnnxEngine
@@ -57,7 +57,7 @@ PACK = {"detect": "scrfd", "identity": "arcface", "swap": "inswapper_128"}
     ],
 )
 def test_models_that_fit_together_are_accepted(families: dict[str, str]):
-    models.check(manifest(**families))
+    check(manifest(**families))
 
 
 @pytest.mark.parametrize(
@@ -76,16 +76,16 @@ def test_models_that_fit_together_are_accepted(families: dict[str, str]):
         (PACK | {"swop": "inswapper_128"}, "unknown role 'swop'; known: "),
     ],
 )  # fmt: skip
-def test_what_does_not_fit_is_told_with_what_is_missing(families: dict, message: str):
+def test_what_does_not_fit_is_refused_with_what_is_missing(families: dict, message: str):
     given = {role: family for role, family in families.items() if family}
     with pytest.raises(ManifestError) as caught:
-        models.check(manifest(**given))
+        check(manifest(**given))
     assert message in str(caught.value)
 
 
-def test_everything_that_is_wrong_is_told_at_once():
+def test_everything_that_is_wrong_is_reported_at_once():
     with pytest.raises(ManifestError) as caught:
-        models.check(manifest(detect="sfd", swap="ghost_256"))
+        check(manifest(detect="sfd", swap="ghost_256"))
     assert str(caught.value).count("\n") == 2
 
 
@@ -108,10 +108,10 @@ def test_options_of_a_family_are_checked(family: tuple, options: dict, message: 
     chosen = [*manifest(**(PACK | {family[0]: family[1]}))]
     chosen = [replace(each, options=options) if each.role == family[0] else each for each in chosen]
     if message is None:
-        models.check(chosen)
+        check(chosen)
     else:
         with pytest.raises(ManifestError) as caught:
-            models.check(chosen)
+            check(chosen)
         assert message in str(caught.value)
 
 

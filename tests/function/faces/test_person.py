@@ -11,21 +11,21 @@ import pytest
 from function.faces.face import Box, Detection, Face, Pose
 from function.faces.identity import ARCFACE, DLIB
 from function.faces.person import Person
-from function.faces.swappers.protocol import Source
+from function.faces.swappers.protocol import SourceFace
 from function.images.picture import Picture
 from function.quality_warning import QualityWarning
 
 PICTURE = Picture(np.zeros((8, 8, 3), np.uint8))
 
 
-def portrait(size: float, yaw: float, identity: float = 0.0) -> Source:
+def portrait(size: float, yaw: float, identity: float = 0.0) -> SourceFace:
     box = Box(0, 0, size, size)
     detection = Detection(box, np.zeros((5, 2), np.float32), 0.9)
     face = Face(0, box, detection, detection.points, 1.0, Pose(yaw, 0.0, 0.0))
-    return Source(PICTURE, face, np.full(128, identity, np.float32))
+    return SourceFace(PICTURE, face, np.full(128, identity, np.float32))
 
 
-def best(*portraits: Source) -> Source:
+def best(*portraits: SourceFace) -> SourceFace:
     person = Person(DLIB)
     for each in portraits:
         person.add(each)
@@ -58,7 +58,7 @@ def test_the_identity_is_the_mean():
     assert mean.dtype == np.float32
 
 
-def test_photos_of_two_people_are_told():
+def test_photos_of_two_people_are_noticed():
     person = Person(DLIB)
     person.add(portrait(100, 0, 0.0))
     assert person.warnings == ()
@@ -69,7 +69,7 @@ def test_photos_of_two_people_are_told():
 @pytest.mark.parametrize(
     ("cosine", "told"), [(1.0, False), (0.5, False), (0.2, True), (-0.5, True)]
 )
-def test_photos_of_two_people_are_told_by_the_angle_between_arcface_embeddings(cosine, told):
+def test_photos_of_two_people_are_noticed_by_the_angle_between_arcface_embeddings(cosine, told):
     person = Person(ARCFACE)
     for where in ((1, 0), (cosine, (1 - cosine**2) ** 0.5)):
         embedding = np.zeros(512, np.float32)

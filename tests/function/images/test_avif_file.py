@@ -69,7 +69,7 @@ def test_an_image_that_says_less_than_its_stream_is_refused_for_its_stream(make)
     assert raised.value.extra["value"] == WIDE * HIGH
 
 
-def test_an_honest_image_counts_once_with_all_that_is_beside_its_picture():
+def test_an_honest_image_counts_once_with_its_alpha_and_thumbnails():
     for data in (
         avif(),
         moving(),

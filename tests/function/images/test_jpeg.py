@@ -54,7 +54,7 @@ def with_segments(data: bytes, marker: int, content: bytes, count: int = 1) -> b
     ],
     ids=["film", "scans", "pictures", "large-segments", "comment", "ends-in-segment"],
 )
-def test_what_is_beside_the_picture_changes_nothing(kind, around):
+def test_streams_apart_from_the_picture_change_nothing(kind, around):
     data = made(kind)
     found, alone = decode(around(data)), decode(data)
     assert (found.pixels == alone.pixels).all()
@@ -110,7 +110,7 @@ def test_scans_are_counted_to_the_end_of_the_picture():
     assert jpeg(with_segments(made("progressive"), 0xE5, SCANS)).scans == 10
 
 
-def test_the_versions_of_a_phone_s_photo_are_beside_it():
+def test_the_versions_of_a_phone_s_photo_are_not_decoded():
     out = io.BytesIO()
     quarters().save(out, "MPO", save_all=True, append_images=[noise(24, 16)], progressive=True)
     found = decode(out.getvalue() + FILM)

@@ -13,8 +13,8 @@ from dataclasses import replace
 
 from PIL import Image
 
-from function.faces import models
 from function.process.wiring.service import embedded
+from function.service import opening
 from tests.function.http.test_probes import broken_manifest
 from tests.function.live import COLLINS, HOPPER, SOURCE, TARGET, Live
 from tests.function.raw import eventually
@@ -46,7 +46,7 @@ class Opener:
         self.opened[model.role] += 1
         if model.role in self.broken:
             raise OSError(f"{model.role} is broken")
-        return Engine(models.open_engine(model, **options), model.role, self)
+        return Engine(opening.open_engine(model, **options), model.role, self)
 
 
 class Engine:

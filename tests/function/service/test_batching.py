@@ -13,13 +13,13 @@ import numpy as np
 import pytest
 
 from function import request_context
-from function.faces import models
 from function.problems import Problem
 from function.process.wiring.service import build_service, embedded
 from function.request_context import Lane, RequestContext
 from function.requests import SwapRequest, Upload
 from function.runtime.engine import PROVIDERS
 from function.runtime.scheduling.observer import Unobserved
+from function.service import opening
 from function.service.engines import EngineConfig
 from function.service.service import Service, sample
 from function.settings import load
@@ -70,13 +70,13 @@ def counted():
 def make(counted):
     made = []
 
-    def make(wait=None, models_=MODELS, **supply):
+    def make(wait=None, models_=MODELS, open_engine=opening.open_engine, **config):
         def opened(model, **options):
-            engine = models.open_engine(model, **options)
+            engine = open_engine(model, **options)
             return Slow(engine, wait) if wait and model.role == "identity" else engine
 
         service = Service(
-            models_, workers=2, max_pixels=4_000_000, supply=EngineConfig(open=opened, **supply)
+            models_, workers=2, max_pixels=4_000_000, supply=EngineConfig(open=opened, **config)
         )
         service.observer = counted
         made.append(service)
@@ -206,14 +206,12 @@ class TestTuned:
         (path,) = (store / "tuned").glob("*.json")
         path.write_text('{"threads": 2, "runs": 1, "size": 4}')
         threads = []
-        service = make(store=store, tune=True)
-        opened = service.engines._supply.open
 
         def noting(model, **options):
             threads.append((model.role, options.get("threads", 1)))
-            return opened(model, **options)
+            return opening.open_engine(model, **options)
 
-        service.engines._supply = replace(service.engines._supply, open=noting)
+        service = make(store=store, tune=True, open_engine=noting)
         await service.load()
         batcher = service.engines.batcher("identity")
         assert ("identity", 2) in threads
@@ -223,12 +221,12 @@ class TestTuned:
         service = make(models_=EMBEDDED, store=store, tune=True)
         await service.load()
         assert not [span.name for span in service.timeline.spans if span.name.startswith("tune")]
-        assert all(service.engines.batcher(role)._runs is None for role in service.engines.slots)
+        assert all(service.engines.batcher(role)._runs is None for role in service.engines.by_role)
 
     def test_a_number_of_threads_that_is_set_takes_the_place_of_measuring(self):
         for environ, tune in (({}, True), ({"EMBER_THREADS": "3"}, False)):
             service = build_service(load(environ))
-            assert service.engines._supply.tune is tune
+            assert service.engines.config.tune is tune
             service.close()
 
 

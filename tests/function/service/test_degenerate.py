@@ -12,11 +12,11 @@ import pytest
 from function import settings
 from function.faces import models
 from function.faces.enhance import SPECS, Enhancer
-from function.faces.models import FAMILIES
+from function.faces.families import FAMILIES
 from function.faces.swappers.masks import Occlusion, Regions
 from function.process.wiring.service import embedded
 from function.runtime.sanity import WrongResultError
-from function.service import degenerate
+from function.service import degenerate, opening
 from function.service.engines import EngineConfig
 from function.service.service import Service
 from warmup.models import manifest
@@ -72,7 +72,7 @@ async def warmed(**spoils):
     """Warm the embedded set with some of its models spoilt."""
 
     def opened(model, **options):
-        engine = models.open_engine(model, **options)
+        engine = opening.open_engine(model, **options)
         spoil = spoils.get(model.role)
         return Broken(engine, spoil) if spoil else engine
 

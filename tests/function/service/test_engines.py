@@ -11,13 +11,13 @@ from hashlib import sha256
 import numpy as np
 import pytest
 
-from function.faces import models
 from function.problems import Problem
 from function.process.wiring.service import embedded
 from function.requests import SwapRequest, Upload
 from function.runtime.engine import NotOnDeviceError
 from function.runtime.lazy_engine import LoadState
 from function.runtime.sanity import WrongResultError
+from function.service import opening
 from function.service.engines import EngineConfig
 from function.service.service import Service, sample
 from function.telemetry.timings import Timings
@@ -47,7 +47,7 @@ class Opener:
         self.opened[model.role] += 1
         if model.role in self.broken:
             raise OSError(f"{model.role} is broken")
-        return Spied(models.open_engine(model, **options), model.role, self)
+        return Spied(opening.open_engine(model, **options), model.role, self)
 
 
 class Spied:
@@ -77,13 +77,13 @@ def opener():
 def make(opener):
     made = []
 
-    def make(models=MODELS, workers=2, expected=GOLDEN, swaps=1, **supply):
-        supply = EngineConfig(open=opener, **supply)
+    def make(models=MODELS, workers=2, expected=GOLDEN, swaps=1, **config):
+        config = EngineConfig(open=opener, **config)
         service = Service(
             models,
             workers=workers,
             max_pixels=4_000_000,
-            supply=supply,
+            supply=config,
             expected=expected,
             swaps=swaps,
         )
@@ -96,7 +96,7 @@ def make(opener):
 
 
 def states(service):
-    return {role: str(slot.state) for role, slot in sorted(service.engines.slots.items())}
+    return {role: str(slot.state) for role, slot in sorted(service.engines.by_role.items())}
 
 
 async def test_a_hundred_first_requests_load_each_model_exactly_once(make, opener):
@@ -217,7 +217,7 @@ async def test_a_model_on_another_device_than_wanted_is_refused():
     with pytest.raises(
         NotOnDeviceError, match=r"does not run on CUDA.*EMBER_ALLOW_DEGRADED=true would"
     ):
-        models.open_engine(MODELS[0], backends=("cuda", "cpu"))
+        opening.open_engine(MODELS[0], backends=("cuda", "cpu"))
 
 
 async def test_a_model_on_another_device_is_degraded_where_that_is_allowed(make, opener):
@@ -248,7 +248,7 @@ def at(model, path):
     return replace(model, file=replace(model.file, path=path))
 
 
-async def test_models_are_where_the_fetch_says_and_its_progress_is_told(make, opener, tmp_path):
+async def test_models_are_where_the_fetch_says_and_its_progress_is_reported(make, opener, tmp_path):
     progress, go = Progress("detect"), threading.Event()
 
     def fetch(models, report):
@@ -344,7 +344,7 @@ async def test_a_job_is_watched_and_work_for_nobody_is_busy(make, opener):
 async def test_loading_is_no_job_but_busy(make, opener):
     service = make()
     loading = asyncio.create_task(service.load())
-    while LoadState.LOADING not in [slot.state for slot in service.engines.slots.values()]:
+    while LoadState.LOADING not in [slot.state for slot in service.engines.by_role.values()]:
         await asyncio.sleep(0)
     assert (service.longest_job_s, service.busy) == (0, True)
     await loading
@@ -365,7 +365,7 @@ async def test_a_graph_for_one_item_runs_item_by_item_and_the_log_says_so_once(
     said = [each for each in caplog.records if "made for so many items" in each.message]
     assert [(each.role, each.items) for each in said] == [("identity", 1)]
     rows = np.random.default_rng(0).random((3, 3, 112, 112), np.float32)
-    engine = service.engines.slots["identity"]
+    engine = service.engines.by_role["identity"]
     (together,) = engine.run(rows)
     alone = [engine.run(rows[n : n + 1])[0] for n in range(3)]
     np.testing.assert_array_equal(together, np.concatenate(alone))

@@ -183,7 +183,7 @@ async def test_boosted_faces_of_several_requests_share_batches(opened):
     assert sum(sizes) == 20
 
 
-async def test_a_turn_without_enhancer_and_boost_does_without(opened):
+async def test_a_request_without_enhancer_and_boost_is_served_without_them(opened):
     service = await opened(
         detect="centerface", identity="arcface", swap="inswapper_128", enhance="gpen_256"
     )

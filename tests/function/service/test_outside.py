@@ -120,7 +120,7 @@ async def test_whatever_an_issuer_signs_is_a_caller_or_rejected(value, name):
 
 @calm
 @given(st.binary(max_size=60) | JSON.map(lambda value: json.dumps({"keys": value}).encode()))
-async def test_a_document_without_keys_is_told_of(document):
+async def test_a_document_without_keys_is_logged(document):
     with pytest.raises(Problem) as raised:
         await authority(document).caller(token(b'{"alg":"RS256"}', b"{}"))
     assert raised.value.code == "auth_unavailable"
@@ -202,7 +202,7 @@ async def test_storage_reads_no_uri_that_makes_no_sense(tmp_path_factory, text, 
 
 @calm
 @given(JSON, JSON, JSON)
-def test_a_file_beside_an_upload_says_what_is_possible_or_is_refused(faces, kind, quality):
+def test_a_sidecar_file_says_what_is_possible_or_is_refused(faces, kind, quality):
     found = {"faces": faces, "format": kind, "quality": quality}
     with suppress(Problem):
         options = options_of(found)

@@ -14,7 +14,7 @@ from dataclasses import replace
 
 import pytest
 
-from function.faces import models
+from function.faces import families
 from function.process.wiring.service import embedded
 from function.service import plans
 from function.settings import load
@@ -45,7 +45,7 @@ def settings(tmp_path):
 def published(rtx, settings, tmp_path):
     """A plan for compute capability 8.9 in the shared place; its key."""
     (model,) = MODELS
-    key = replace(models.plan_key(model, Recipe(), rtx, None), sm="8.9")
+    key = replace(families.plan_key(model, Recipe(), rtx, None), sm="8.9")
     content = compile_plan(BuildJob(model.path, key.profiles, Recipe(), "8.9"), rtx)
     made = open_plans(changed(settings, store=tmp_path / "builder"))
     made.keep(described(key, content, built_by=rtx.version, seconds=1), content)

@@ -118,14 +118,14 @@ async def test_several_source_photos_of_one_person_are_averaged(service):
     assert result.faces[0].after < 0.5
 
 
-async def test_source_photos_of_two_people_are_told(service):
+async def test_source_photos_of_two_people_are_warned_of(service):
     result = await service.swap(
         SwapRequest((HOPPER, upload(photo("collins"), "source")), COLLINS), Timings()
     )
     assert QualityWarning.SOURCES_DIFFER in result.warnings
 
 
-async def test_a_source_photo_with_two_faces_is_told(service):
+async def test_a_source_photo_with_two_faces_is_warned_of(service):
     both = Image.new("RGB", (1112, 600))
     both.paste(photo("collins"), (0, 0))
     both.paste(photo("hopper"), (600, 0))
@@ -189,7 +189,7 @@ async def test_faces_are_found_without_being_identified(service):
     assert "identity" not in trace.totals()
 
 
-async def test_a_photo_without_faces_is_no_problem_when_only_looking(service):
+async def test_a_photo_without_faces_is_no_problem_when_faces_are_listed(service):
     found = await service.faces(upload(Image.new("RGB", (64, 48)), "image"), Timings())
     assert (found.faces, found.size) == ((), (64, 48))
 

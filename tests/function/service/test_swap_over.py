@@ -13,7 +13,6 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from function.faces import models
 from function.process.wiring.service import embedded
 from function.requests import SwapRequest, Upload
 from function.runtime.backends.fallback import allowed, open_first
@@ -52,10 +51,10 @@ class Node:
     def close(self):
         self.closed = True
 
-    def open(self, model, *, backends, allow_degraded, passed, **options):
+    def open(self, model, *, backends, allow_degraded, skipped, **options):
         def on(backend):
             if backend == "cpu":
-                engine = models.open_engine(model)
+                engine = opening.open_engine(model)
             elif model.role not in self.plans:
                 raise NoPlanError("there is no plan")
             elif model.role in self.refused:
@@ -66,12 +65,12 @@ class Node:
             return Counted(engine, model.role, backend, self)
 
         may = allowed(backends, allow_degraded=allow_degraded)
-        return open_first(model.role, may, on, passed=passed)
+        return open_first(model.role, may, on, passed=skipped)
 
     def plan(self, model):
         memory = HostMemory()
-        (item,) = models.FAMILIES[model.role, model.family].items
-        executor = OnnxPlan(model.path, models.buckets(model), memory, {})
+        (item,) = families.FAMILIES[model.role, model.family].items
+        executor = OnnxPlan(model.path, families.buckets(model), memory, {})
         executor.items[executor.inputs[0].name] = (None, *item)
         return PlanEngine(executor, memory)
 

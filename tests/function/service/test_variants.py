@@ -10,10 +10,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from function.faces import models
 from function.process.wiring.service import embedded
 from function.requests import SwapRequest, Upload
 from function.runtime.sanity import WrongResultError
+from function.service import opening
 from function.service.engines import EngineConfig
 from function.service.service import Service, sample
 from function.telemetry.timings import Timings
@@ -49,7 +49,7 @@ class World:
 
     def open(self, model, **options):
         self.opened[model.file.name] += 1
-        return Spied(models.open_engine(model, **options), model.file.name, self)
+        return Spied(opening.open_engine(model, **options), model.file.name, self)
 
 
 class Spied:
@@ -71,9 +71,9 @@ def world():
 def make(world):
     made = []
 
-    def make(models=MODELS, variant="small", **supply):
-        supply = EngineConfig(open=world.open, fetch=world.fetch, variant=variant, **supply)
-        made.append(Service(models, workers=2, max_pixels=4_000_000, supply=supply))
+    def make(models=MODELS, variant="small", **config):
+        config = EngineConfig(open=world.open, fetch=world.fetch, variant=variant, **config)
+        made.append(Service(models, workers=2, max_pixels=4_000_000, supply=config))
         return made[-1]
 
     yield make
@@ -111,7 +111,7 @@ async def test_readiness_needs_only_the_variant_and_the_full_model_comes_behind(
     assert world.opened == dict.fromkeys(["detect", "landmarks", "identity/small", "identity"], 1)
     assert world.ran["identity"] == 1  # before anybody needs it
     assert (service.lesser, variant(service)) == (False, None)
-    assert service.engines.slots["identity"].load_s is not None
+    assert service.engines.by_role["identity"].load_s is not None
     before = world.ran["identity/small"]
     await service.swap(ORDER, Timings())
     assert world.ran["identity/small"] == before
@@ -192,7 +192,7 @@ class TestGolden:
         face = np.random.default_rng(1).uniform(0, 1, (1, 150, 150, 3)).astype(np.float32)
         (model,) = [model for model in MODELS if model.role == "identity"]
         np.save(tmp_path / "in.npy", face)
-        np.save(tmp_path / "out.npy", models.open_engine(model).run(face)[0])
+        np.save(tmp_path / "out.npy", opening.open_engine(model).run(face)[0])
         known = GoldenEntry(tmp_path / "in.npy", tmp_path / "out.npy", 0.999)
         return [replace(m, golden=known) if m is model else m for m in MODELS]
 
@@ -209,7 +209,7 @@ class TestGolden:
         await service.load(whole=False) if not preload else None
         with pytest.raises(WrongResultError, match=f"^{name}: golden check: .*got -1.0000"):
             await service.load()
-        assert not service.engines.slots["identity"].loaded
+        assert not service.engines.by_role["identity"].loaded
         world.change.clear()
         await service.load()
 

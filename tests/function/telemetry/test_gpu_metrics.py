@@ -81,7 +81,7 @@ def test_without_a_gpu_there_is_nothing(gpus, registry, cards):
     assert "GPU" not in text(registry)
 
 
-def test_where_no_backend_wants_one_nobody_looks(gpus, registry, cards):
+def test_where_no_backend_uses_a_gpu_none_is_asked(gpus, registry, cards):
     cards(Card(0))
     gpus.on = False
     gpus.read()

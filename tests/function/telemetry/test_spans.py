@@ -97,7 +97,7 @@ def test_without_a_trace_a_request_begins_one_which_the_log_names(server, collec
     assert span.parent == ""
 
 
-def test_whose_trace_is_not_recorded_is_not_either(server, collector):
+def test_a_request_whose_trace_is_not_recorded_is_not_recorded(server, collector):
     (trace, headers), (after, recorded) = traced("00"), traced()
     assert swap(server, headers)[0] == 200
     assert swap(server, recorded)[0] == 200

@@ -61,7 +61,7 @@ def boxes(pipeline):
     ]
 
 
-def test_every_frame_is_swapped_and_told_of(swapped):
+def test_every_frame_is_swapped_and_reported(swapped):
     _, result, told = swapped
     assert (result.frames, result.swapped, result.seconds) == (25, 25, 1.0)
     assert (result.size, result.media_type) == (SIZE, "video/mp4")

@@ -80,11 +80,11 @@ def play(data, kind, limits=LIMITS):
     ("name", "kind"),
     [("plain.mp4", FileKind.MP4), ("files.webm", FileKind.WEBM), ("files.gif", FileKind.GIF)],
 )
-def test_kinds_are_told_by_their_bytes(name, kind, folder, plain, webm, gif):
+def test_kinds_are_recognised_by_their_bytes(name, kind, folder, plain, webm, gif):
     assert kinds.clip((folder / name).read_bytes()) is kind
 
 
-def test_quicktime_and_matroska_are_told_from_their_relatives(folder):
+def test_quicktime_and_matroska_are_distinguished_from_mp4_and_webm(folder):
     for name, kind in (("k.mov", FileKind.MOV), ("k.mkv", FileKind.MKV)):
         path = film(folder / name, list(scene(1, (96, 54))), sound=None)
         assert kinds.video(path.read_bytes()[: kinds.HEAD]) is kind

@@ -46,7 +46,7 @@ def slow(folder):
     return film(folder / "slow.mp4", frames, times=times)
 
 
-def test_a_video_is_told_to_be_a_job(live, video):
+def test_a_video_is_refused_with_advice_to_make_a_job_of_it(live, video):
     told = live.form("/v1/swap", SOURCE, video).problem("needs_job", 422)
     assert "respond-async" in told["hint"]
 
@@ -76,7 +76,7 @@ def test_gif_is_no_format_of_photos(live):
     live.form("/v1/swap", SOURCE, TARGET, Accept="image/gif").problem("not_acceptable", 406)
 
 
-def test_a_long_animation_is_told_to_be_a_job_and_done_as_one(gif):
+def test_a_long_animation_is_refused_with_that_advice_and_done_as_a_job(gif):
     with Live(clip_direct_pixels=400_000) as server:
         told = server.form("/v1/swap", SOURCE, gif).problem("needs_job", 422)
         assert (told["limit"], told["value"]) == (400_000, 5 * 384 * 216)
@@ -116,7 +116,7 @@ def test_prefer_respond_async_makes_a_job_of_a_video(live, video):
         ((("faces", "index:5"),), None, "no_such_face"),
     ],
 )
-def test_what_is_wrong_with_a_video_is_told_by_its_job(live, video, more, target, code):
+def test_the_job_says_what_is_wrong_with_a_video(live, video, more, target, code):
     name = new_id()
     put(live, name, SOURCE, ("target", target) if target else video, *more)
     told = finished(live, name)

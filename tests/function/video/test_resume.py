@@ -137,7 +137,7 @@ def _parts(folder):
     return [path for path in folder.glob("*") if "." not in path.name] if folder.exists() else []
 
 
-def test_a_problem_of_the_target_is_told_before_any_part(tmp_path, swap):
+def test_a_problem_of_the_target_is_raised_before_any_part(tmp_path, swap):
     parts = Recording()
     (tmp_path / "no.mp4").write_bytes(b"\0\0\0\x18ftypisom" + bytes(200))
     with pytest.raises(Problem) as raised:

@@ -133,7 +133,7 @@ def test_sound_in_a_coding_that_nobody_knows_is_named_at_once(name, kind, folder
     assert not swap.told  # nothing was computed in vain
 
 
-def test_beside_sound_that_is_known_it_is_left_out_with_a_warning(folder, swap):
+def test_sound_that_is_not_known_is_left_out_with_a_warning_where_other_sound_is(folder, swap):
     """As phones record it: AAC for everybody, and a spatial track beside it."""
     twice = folder / "twice.mov"
     once = film(folder / "once.mov", list(scene(3)))

@@ -46,7 +46,7 @@ def test_both_are_followed_through_every_frame(tracker):
     assert steps.max() < 12
 
 
-def test_faces_are_looked_for_now_and_then_only(tracker):
+def test_faces_are_searched_for_now_and_then_only(tracker):
     _, trace = follow(tracker, scene(40))
     looks = sum(span.stage == "detect" for span in trace.spans)
     assert looks <= 7  # the first, tile by tile perhaps, and one for every eight frames

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from function.faces import models
+from function.faces.families import check
 from function.weights import collection
 from function.weights.collection import choose, scan
 from tests import neural
@@ -69,7 +69,7 @@ def test_what_is_written_is_read_again_and_can_be_served(tmp_path):
     choice = choose(known, (), EMBEDDED)
     written = collection.write(collection.entries(choice, tmp_path), path)
     assert written == manifest.read(path)
-    models.check(written)
+    check(written)
     by_role = {each.role: each for each in written}
     swapper = folder / "inswapper_128.onnx"
     assert by_role["swap"].path == swapper
@@ -179,7 +179,7 @@ class TestEmbedded:
 class TestScan:
     """What is found in folders."""
 
-    def test_what_is_not_recognised_is_told_with_the_reason(self, tmp_path):
+    def test_what_is_not_recognised_is_listed_with_the_reason(self, tmp_path):
         folder = fill(tmp_path / "pack", swapper="ghost_256")
         (folder / "broken.onnx").write_bytes(b"<html>")
         from tests import graphs

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from function.faces import models
 from function.faces.face import Box, Face
 from function.faces.identity import distance
 from function.faces.pipeline import Pipeline
 from function.faces.swappers.mesh import MeshSwapper
-from function.faces.swappers.protocol import Source
+from function.faces.swappers.protocol import SourceFace
 from function.images.picture import Picture
 from function.process.wiring.service import embedded
+from function.service import opening
 from function.telemetry.timings import Timings
 from warmup.models import manifest
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Studio:
+class FaceFinder:
     """A plain way from pixels to faces."""
 
     pipeline: Pipeline
@@ -41,13 +41,13 @@ class Studio:
         (face,) = self.faces(pixels)
         return face
 
-    def source(self, pixels: NDArray[np.uint8]) -> Source:
+    def source(self, pixels: NDArray[np.uint8]) -> SourceFace:
         """The only face as a source."""
         face = self.face(pixels)
-        return Source(Picture(pixels), face, face.embedding)
+        return SourceFace(Picture(pixels), face, face.embedding)
 
     def distances(
-        self, result: NDArray[np.uint8], source: Source, target: Face
+        self, result: NDArray[np.uint8], source: SourceFace, target: Face
     ) -> tuple[float, float]:
         """Identity distance of the result, found anew, to the source and to the target."""
         found = self.face(result).embedding
@@ -63,13 +63,13 @@ def enclosing(mesh: NDArray[np.float32], pixels: NDArray[np.uint8]) -> Box:
 
 
 @pytest.fixture(scope="session")
-def studio() -> Studio:
-    return Studio(Pipeline(models.load(manifest.read(embedded())), MeshSwapper()))
+def finder() -> FaceFinder:
+    return FaceFinder(Pipeline(opening.load(manifest.read(embedded())), MeshSwapper()))
 
 
 @pytest.fixture(scope="session")
-def swapper(studio: Studio) -> MeshSwapper:
-    return studio.pipeline.swapper
+def swapper(finder: FaceFinder) -> MeshSwapper:
+    return finder.pipeline.swapper
 
 
 @pytest.fixture(scope="session")

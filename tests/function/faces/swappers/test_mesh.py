@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from function.faces.face import Pose
-from function.faces.swappers.protocol import Source
+from function.faces.swappers.protocol import SourceFace
 from function.images.picture import Picture
 from function.quality_warning import QualityWarning
 from tests.function.faces.swappers import photo_edits as edit
@@ -44,51 +44,51 @@ def looks_like_light_of(result, pixels, face, reach=25):
 
 
 @pytest.mark.parametrize(("giver", "taker"), PAIRS)
-def test_the_result_is_the_source_and_no_longer_the_target(giver, taker, studio, swapper, request):
+def test_the_result_is_the_source_and_no_longer_the_target(giver, taker, finder, swapper, request):
     pixels = request.getfixturevalue(taker)
-    source, target = studio.source(request.getfixturevalue(giver)), studio.face(pixels)
+    source, target = finder.source(request.getfixturevalue(giver)), finder.face(pixels)
     result, warnings = swap(swapper, pixels, target, source)
-    to_source, to_target = studio.distances(result, source, target)
+    to_source, to_target = finder.distances(result, source, target)
     assert to_source <= 0.40
     assert to_target - to_source >= 0.17
     assert warnings == ()
     looks_like_light_of(result, pixels, target)
 
 
-def test_a_face_swapped_onto_itself_stays_as_it_is(studio, swapper, hopper):
-    source = studio.source(hopper)
+def test_a_face_swapped_onto_itself_stays_as_it_is(finder, swapper, hopper):
+    source = finder.source(hopper)
     result, _ = swap(swapper, hopper, source.face, source)
     assert np.abs(result.astype(int) - hopper).mean() < 0.5
 
 
-def test_the_same_swap_gives_the_same_pixels_in_every_thread(studio, swapper, collins, hopper):
-    source, target = studio.source(hopper), studio.face(collins)
+def test_the_same_swap_gives_the_same_pixels_in_every_thread(finder, swapper, collins, hopper):
+    source, target = finder.source(hopper), finder.face(collins)
     first, _ = swap(swapper, collins, target, source)
     with ThreadPoolExecutor(4) as pool:
         again = list(pool.map(lambda _: swap(swapper, collins, target, source)[0], range(8)))
     assert all((result == first).all() for result in again)
 
 
-def test_a_gray_target_stays_gray(studio, swapper, collins, hopper):
+def test_a_gray_target_stays_gray(finder, swapper, collins, hopper):
     pixels = edit.gray(collins)
-    source, target = studio.source(hopper), studio.face(pixels)
+    source, target = finder.source(hopper), finder.face(pixels)
     result, _ = swap(swapper, pixels, target, source, gray=True)
     assert (result == result[..., :1]).all()
     assert (result != pixels).any()
-    to_source, to_target = studio.distances(result, source, target)
+    to_source, to_target = finder.distances(result, source, target)
     assert to_source < to_target - 0.15
 
 
-def test_a_gray_source_takes_the_colour_of_the_target(studio, swapper, collins, hopper):
-    source, target = studio.source(edit.gray(collins)), studio.face(hopper)
+def test_a_gray_source_takes_the_colour_of_the_target(finder, swapper, collins, hopper):
+    source, target = finder.source(edit.gray(collins)), finder.face(hopper)
     result, _ = swap(swapper, hopper, target, source)
     looks_like_light_of(result, hopper, target)
-    to_source, to_target = studio.distances(result, source, target)
+    to_source, to_target = finder.distances(result, source, target)
     assert to_source < to_target - 0.15
 
 
-def test_a_gray_source_is_warned_of(studio, swapper, collins, hopper):
-    source, target = studio.source(edit.gray(collins)), studio.face(hopper)
+def test_a_gray_source_is_warned_of(finder, swapper, collins, hopper):
+    source, target = finder.source(edit.gray(collins)), finder.face(hopper)
     source = replace(source, picture=replace(source.picture, gray=True))
     assert swap(swapper, hopper, target, source)[1] == (QualityWarning.GRAY_SOURCE,)
     assert swap(swapper, edit.gray(hopper), target, source, gray=True)[1] == ()
@@ -97,10 +97,10 @@ def test_a_gray_source_is_warned_of(studio, swapper, collins, hopper):
 @pytest.mark.parametrize("light", [0.12, 0.3, 0.6])
 @pytest.mark.parametrize(("giver", "taker"), PAIRS)
 def test_a_swap_in_a_dark_photo_is_the_swap_made_dark(
-    light, giver, taker, studio, swapper, request
+    light, giver, taker, finder, swapper, request
 ):
     pixels = request.getfixturevalue(taker)
-    source, target = studio.source(request.getfixturevalue(giver)), studio.face(pixels)
+    source, target = finder.source(request.getfixturevalue(giver)), finder.face(pixels)
     plain = part(swap(swapper, pixels, target, source)[0], target)
     dark, warnings = swap(swapper, edit.lit(light)(pixels, target), target, source)
     assert np.abs(part(dark, target) - light * plain).mean() < 6 * light + 0.5
@@ -109,9 +109,9 @@ def test_a_swap_in_a_dark_photo_is_the_swap_made_dark(
 
 @pytest.mark.parametrize("light", [0.15, 0.3])
 @pytest.mark.parametrize(("giver", "taker"), PAIRS)
-def test_a_dark_source_gives_what_a_bright_one_gives(light, giver, taker, studio, swapper, request):
+def test_a_dark_source_gives_what_a_bright_one_gives(light, giver, taker, finder, swapper, request):
     pixels, photo = (request.getfixturevalue(name) for name in (taker, giver))
-    source, target = studio.source(photo), studio.face(pixels)
+    source, target = finder.source(photo), finder.face(pixels)
     plain = part(swap(swapper, pixels, target, source)[0], target)
     source = replace(source, picture=Picture(edit.lit(light)(photo, source.face)))
     result, warnings = swap(swapper, pixels, target, source)
@@ -122,9 +122,9 @@ def test_a_dark_source_gives_what_a_bright_one_gives(light, giver, taker, studio
 @pytest.mark.parametrize("light", [0.04, 1.8])
 @pytest.mark.parametrize("side", ["source", "target"])
 @pytest.mark.parametrize(("giver", "taker"), PAIRS)
-def test_extreme_light_is_warned_of(light, side, giver, taker, studio, swapper, request):
+def test_extreme_light_is_warned_of(light, side, giver, taker, finder, swapper, request):
     pixels, photo = (request.getfixturevalue(name) for name in (taker, giver))
-    source, target = studio.source(photo), studio.face(pixels)
+    source, target = finder.source(photo), finder.face(pixels)
     if side == "source":
         source = replace(source, picture=Picture(edit.lit(light)(photo, source.face)))
     else:
@@ -134,14 +134,14 @@ def test_extreme_light_is_warned_of(light, side, giver, taker, studio, swapper, 
     looks_like_light_of(result, pixels, target)
 
 
-def test_swaps_add_up_on_one_canvas(studio, swapper, collins, hopper):
+def test_swaps_add_up_on_one_canvas(finder, swapper, collins, hopper):
     pixels = np.hstack([collins[:500], hopper[:500], collins[:500, ::-1]])
-    faces = studio.faces(pixels)
+    faces = finder.faces(pixels)
     assert len(faces) == 3
     canvas = pixels.copy()
     for face in faces[::2]:
-        swapper.swap(canvas, face, studio.source(hopper), gray=False)
-    for before, after in zip(faces, studio.faces(canvas), strict=True):
+        swapper.swap(canvas, face, finder.source(hopper), gray=False)
+    for before, after in zip(faces, finder.faces(canvas), strict=True):
         changed = (part(canvas, before) != part(pixels, before)).mean()
         assert changed > 0.4 if before.index != 1 else changed == 0
         assert np.abs(before.mesh[:, :2] - after.mesh[:, :2]).max() < 25
@@ -173,54 +173,54 @@ HARD = {
 @pytest.mark.slow
 @pytest.mark.parametrize("case", HARD)
 @pytest.mark.parametrize(("giver", "taker"), PAIRS)
-def test_a_hard_pair_gives_a_plausible_face(case, giver, taker, studio, swapper, request):
+def test_a_hard_pair_gives_a_plausible_face(case, giver, taker, finder, swapper, request):
     photo, pixels = request.getfixturevalue(giver), request.getfixturevalue(taker)
     edit_source, edit_target = HARD[case]
-    photo = edit_source(photo, studio.face(photo))
-    pixels = edit_target(pixels, studio.face(pixels))
-    faces, sources = studio.faces(pixels), studio.faces(photo)
+    photo = edit_source(photo, finder.face(photo))
+    pixels = edit_target(pixels, finder.face(pixels))
+    faces, sources = finder.faces(pixels), finder.faces(photo)
     if not faces or not sources:
         pytest.skip("the plain detector pass does not find the edited face")
-    source = Source(Picture(photo), sources[0], sources[0].embedding)
+    source = SourceFace(Picture(photo), sources[0], sources[0].embedding)
     result, _ = swap(swapper, pixels, faces[0], source)
     assert (part(result, faces[0]) != part(pixels, faces[0])).mean() > 0.2
     looks_like_light_of(result, pixels, faces[0])
 
 
 @pytest.mark.parametrize("turns", [1, 2, 3])
-def test_a_turned_photo_is_swapped_as_the_upright_one(turns, studio, swapper, collins, hopper):
-    source, upright = studio.source(hopper), studio.face(collins)
+def test_a_turned_photo_is_swapped_as_the_upright_one(turns, finder, swapper, collins, hopper):
+    source, upright = finder.source(hopper), finder.face(collins)
     pixels, mesh = edit.turned(collins, upright.mesh, turns)
     target = replace(upright, mesh=mesh, box=enclosing(mesh, pixels))
     result, _ = swap(swapper, pixels, target, source)
     back = np.rot90(result, -turns)
-    to_source, to_target = studio.distances(np.ascontiguousarray(back), source, upright)
+    to_source, to_target = finder.distances(np.ascontiguousarray(back), source, upright)
     assert to_source < 0.45
     assert to_source < to_target - 0.15
 
 
-def test_the_targets_own_teeth_show_when_only_the_target_smiles(studio, swapper, collins, hopper):
-    target = studio.face(collins)
-    result, _ = swap(swapper, collins, target, studio.source(hopper))
+def test_the_targets_own_teeth_show_when_only_the_target_smiles(finder, swapper, collins, hopper):
+    target = finder.face(collins)
+    result, _ = swap(swapper, collins, target, finder.source(hopper))
     x, y = target.mesh[[13, 14], :2].mean(0).round().astype(int)
     teeth = np.s_[y - 1 : y + 2, x - 6 : x + 7]
     assert np.abs(result[teeth].astype(int) - collins[teeth]).mean() < 12
 
 
-def test_no_hair_or_hat_comes_along(studio, swapper, collins, hopper):
+def test_no_hair_or_hat_comes_along(finder, swapper, collins, hopper):
     """Above the brows of the target only skin may appear: hair and hats are darker than it."""
-    target = studio.face(hopper)
-    result, _ = swap(swapper, hopper, target, studio.source(collins))
+    target = finder.face(hopper)
+    result, _ = swap(swapper, hopper, target, finder.source(collins))
     x, y = target.mesh[[151, 337, 108], :2].round().astype(int).T
     patch = [result[b - 3 : b + 4, a - 3 : a + 4].mean() for a, b in zip(x, y, strict=True)]
     was = [hopper[b - 3 : b + 4, a - 3 : a + 4].mean() for a, b in zip(x, y, strict=True)]
     assert np.abs(np.subtract(patch, was)).max() < 20
 
 
-def test_what_covers_the_target_stays_in_front(studio, swapper, collins, hopper):
-    pixels = edit.face_mask(collins, studio.face(collins))
-    target = studio.face(pixels)
-    result, warnings = swap(swapper, pixels, target, studio.source(hopper))
+def test_what_covers_the_target_stays_in_front(finder, swapper, collins, hopper):
+    pixels = edit.face_mask(collins, finder.face(collins))
+    target = finder.face(pixels)
+    result, warnings = swap(swapper, pixels, target, finder.source(hopper))
     x, y = target.mesh[[13, 205, 425], :2].round().astype(int).T
     assert np.abs(result[y, x].astype(int) - pixels[y, x]).max() < 20
     assert QualityWarning.OCCLUDED in warnings
@@ -228,51 +228,51 @@ def test_what_covers_the_target_stays_in_front(studio, swapper, collins, hopper)
 
 @pytest.mark.parametrize("cover", [edit.sunglasses, edit.face_mask])
 @pytest.mark.parametrize("side", ["source", "target"])
-def test_a_covered_face_is_warned_of(cover, side, studio, swapper, collins, hopper):
-    covered = cover(collins, studio.face(collins))
+def test_a_covered_face_is_warned_of(cover, side, finder, swapper, collins, hopper):
+    covered = cover(collins, finder.face(collins))
     photo, pixels = (covered, hopper) if side == "source" else (hopper, covered)
-    _, warnings = swap(swapper, pixels, studio.face(pixels), studio.source(photo))
+    _, warnings = swap(swapper, pixels, finder.face(pixels), finder.source(photo))
     assert QualityWarning.OCCLUDED in warnings
 
 
-def test_half_a_source_face_is_warned_of(studio, swapper, collins, hopper):
-    photo = edit.cut("right")(hopper, studio.face(hopper))
-    _, warnings = swap(swapper, collins, studio.face(collins), studio.source(photo))
+def test_half_a_source_face_is_warned_of(finder, swapper, collins, hopper):
+    photo = edit.cut("right")(hopper, finder.face(hopper))
+    _, warnings = swap(swapper, collins, finder.face(collins), finder.source(photo))
     assert QualityWarning.OCCLUDED in warnings
 
 
-def test_a_source_with_few_pixels_is_warned_of(studio, swapper, collins, hopper):
+def test_a_source_with_few_pixels_is_warned_of(finder, swapper, collins, hopper):
     photo = edit.scaled(0.3)(collins, None)
-    _, warnings = swap(swapper, hopper, studio.face(hopper), studio.source(photo))
+    _, warnings = swap(swapper, hopper, finder.face(hopper), finder.source(photo))
     assert warnings == (QualityWarning.LOW_RESOLUTION_SOURCE,)
 
 
 @pytest.mark.parametrize(("yaw", "other"), [(50, 0), (0, -50), (20, -20)])
-def test_turned_heads_are_warned_of(yaw, other, studio, swapper, collins, hopper):
-    target = replace(studio.face(collins), pose=Pose(yaw, 0, 0))
-    source = studio.source(hopper)
+def test_turned_heads_are_warned_of(yaw, other, finder, swapper, collins, hopper):
+    target = replace(finder.face(collins), pose=Pose(yaw, 0, 0))
+    source = finder.source(hopper)
     source = replace(source, face=replace(source.face, pose=Pose(other, 0, 0)))
     _, warnings = swap(swapper, collins, target, source)
     assert QualityWarning.EXTREME_POSE in warnings
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_no_mesh_breaks_it(seed, studio, swapper, collins, hopper):
+def test_no_mesh_breaks_it(seed, finder, swapper, collins, hopper):
     """Meshes thrown about, squeezed, noisy, turned, far outside: warnings are errors here."""
     rng = np.random.default_rng(seed)
-    face, source = studio.face(collins), studio.source(hopper)
+    face, source = finder.face(collins), finder.source(hopper)
     mesh = edit.thrown_about(face.mesh, rng)
     odd = replace(face, mesh=mesh, box=enclosing(mesh, collins))
     swap(swapper, collins, odd, source, gray=bool(seed % 2))
-    giver = Source(Picture(collins), odd, face.embedding)
+    giver = SourceFace(Picture(collins), odd, face.embedding)
     result, _ = swap(swapper, hopper, source.face, giver)
     assert part(result, source.face).mean() > 20
 
 
-def test_a_box_without_pixels_changes_nothing(studio, swapper, collins, hopper):
-    face = studio.face(collins)
+def test_a_box_without_pixels_changes_nothing(finder, swapper, collins, hopper):
+    face = finder.face(collins)
     mesh = face.mesh + np.array([5000, 0, 0], np.float32)
     gone = replace(face, mesh=mesh, box=enclosing(mesh, collins))
-    result, warnings = swap(swapper, collins, gone, studio.source(hopper))
+    result, warnings = swap(swapper, collins, gone, finder.source(hopper))
     assert (result == collins).all()
     assert warnings == ()

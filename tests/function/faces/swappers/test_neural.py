@@ -1,4 +1,4 @@
-"""Neural swaps: where the face goes, what the network is told, and what stays as it was."""
+"""Neural swaps: where the face goes, what the network is given, and what stays as it was."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from function.faces import align, geometry
 from function.faces.identity import ArcFace
 from function.faces.options import Mask, SwapOptions
 from function.faces.pipeline import Pipeline
-from function.faces.swappers import masks, neural
+from function.faces.swappers import masks
+from function.faces.swappers.generator import SPECS, Generator, join, split
 from function.faces.swappers.masks import Occlusion, Regions
-from function.faces.swappers.neural import SPECS, Generator, NeuralSwapper
-from function.faces.swappers.protocol import Source
+from function.faces.swappers.neural import NeuralSwapper
+from function.faces.swappers.protocol import SourceFace
 from function.images.picture import Picture
 from function.quality_warning import QualityWarning
 from function.runtime.backends.onnx import OnnxEngine
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from function.faces.face import Face
-    from tests.function.faces.swappers.conftest import Studio
+    from tests.function.faces.swappers.conftest import FaceFinder
 
     Pixels = np.ndarray
 
@@ -56,11 +57,11 @@ def arcface(tmp_path_factory: pytest.TempPathFactory) -> ArcFace:
 
 
 @pytest.fixture(scope="session")
-def scene(studio: Studio, arcface: ArcFace) -> Callable[..., tuple[Pipeline, list[Face]]]:
+def scene(finder: FaceFinder, arcface: ArcFace) -> Callable[..., tuple[Pipeline, list[Face]]]:
     """A pipeline around a swapper, and the faces that it finds in a photo."""
 
     def make(swapper: NeuralSwapper, pixels: Pixels) -> tuple[Pipeline, list[Face]]:
-        pipeline = Pipeline(replace(studio.pipeline.models, identity=arcface), swapper)
+        pipeline = Pipeline(replace(finder.pipeline.models, identity=arcface), swapper)
         return pipeline, pipeline.find(Picture(pixels), Timings(), identify=True)
 
     return make
@@ -108,7 +109,7 @@ def two(collins: Pixels, hopper: Pixels) -> Pixels:
     return np.hstack([collins, cv2.warpAffine(hopper, turn, (width, 512))])
 
 
-PLAIN = [family for family in SPECS if SPECS[family].who in {"unit", "projected"}]
+PLAIN = [family for family in SPECS if SPECS[family].source in {"unit", "projected"}]
 
 
 @pytest.mark.parametrize("family", PLAIN)
@@ -197,13 +198,13 @@ def test_faces_close_together_are_swapped_one_after_the_other(
 @pytest.mark.parametrize("k", [1, 2, 4])
 def test_boosted_faces_are_made_of_every_kth_pixel(k: int):
     crop = np.random.default_rng(k).integers(0, 256, (32 * k, 32 * k, 3), dtype=np.uint8)
-    tiles = neural._tiles(crop, 32)
+    tiles = split(crop, 32)
     assert tiles.shape == (k * k, 3, 32, 32)
     for i in range(k):
         for j in range(k):
             wanted = crop[i::k, j::k].transpose(2, 0, 1)
             assert (tiles[i * k + j] == wanted).all()
-    assert (neural._whole(tiles, 1.0, 0.0) == crop).all()
+    assert (join(tiles, 1.0, 0.0) == crop).all()
 
 
 @pytest.mark.parametrize(
@@ -246,7 +247,7 @@ def test_a_large_face_is_shrunk_by_areas_before_the_network_sees_it(
     assert np.abs(seen - plain).mean() < 0.05
 
 
-# --- what the network is told -------------------------------------------------------------------
+# --- what the network is given -------------------------------------------------------------------
 
 
 def unit(vector: np.ndarray) -> np.ndarray:
@@ -254,15 +255,15 @@ def unit(vector: np.ndarray) -> np.ndarray:
 
 
 @pytest.fixture
-def pair(scene, tmp_path: Path, two: Pixels) -> tuple[Source, Face]:
+def pair(scene, tmp_path: Path, two: Pixels) -> tuple[SourceFace, Face]:
     """One person, and the face of another."""
     _, faces = scene(NeuralSwapper(generator(tmp_path, "inswapper_128", "same")), two)
-    return Source(Picture(two), faces[0], faces[0].embedding), faces[1]
+    return SourceFace(Picture(two), faces[0], faces[0].embedding), faces[1]
 
 
 @pytest.mark.parametrize("weight", [0.0, 0.3, 0.5, 1.0])
 @pytest.mark.parametrize("latent", ["insightface", "facefusion"])
-def test_inswapper_is_told_the_projected_identity(weight: float, latent: str, tmp_path: Path, pair):
+def test_inswapper_gets_the_projected_identity(weight: float, latent: str, tmp_path: Path, pair):
     source, target = pair
     e, t = unit(source.embedding), unit(target.embedding)
     share = 0.35 - 0.7 * weight  # of the target's identity
@@ -270,36 +271,36 @@ def test_inswapper_is_told_the_projected_identity(weight: float, latent: str, tm
     other = t[::-1] if latent == "insightface" else t
     wanted = flipped * (1 - share) + other * share
     made = generator(tmp_path, "inswapper_128", "tell", latent=latent)
-    (told,) = made.told(source, [target], weight, None)
-    np.testing.assert_allclose(told, wanted, atol=1e-6)
+    (given,) = made.source_inputs(source, [target], weight, None)
+    np.testing.assert_allclose(given, wanted, atol=1e-6)
 
 
 def test_the_conventions_differ_by_the_length_of_what_was_projected(tmp_path: Path, pair):
     source, target = pair
     path = graphs.make(tmp_path / "model.onnx", "inswapper_128")
     engine = OnnxEngine(path)
-    told = {
-        latent: Generator(engine, SPECS["inswapper_128"], lambda: path, latent).told(
+    given = {
+        latent: Generator(engine, SPECS["inswapper_128"], lambda: path, latent).source_inputs(
             source, [target], 0.5, None
         )[0]
         for latent in ("insightface", "facefusion")
     }
     projected = unit(source.embedding) @ graphs.emap(path)
-    np.testing.assert_allclose(told["facefusion"], projected, atol=1e-5)
-    np.testing.assert_allclose(told["insightface"], unit(projected), atol=1e-5)
+    np.testing.assert_allclose(given["facefusion"], projected, atol=1e-5)
+    np.testing.assert_allclose(given["insightface"], unit(projected), atol=1e-5)
 
 
 @pytest.mark.parametrize("family", SPECS)
-def test_each_family_is_told_the_source_as_it_was_trained(family: str, tmp_path: Path, pair):
+def test_each_family_gets_the_source_as_it_was_trained(family: str, tmp_path: Path, pair):
     source, target = pair
     made = random(tmp_path, family)
     convert = OnnxEngine(graphs.make(tmp_path / "c.onnx", "crossface"))
     converted = convert.run(source.embedding[None])[0][0]
-    (told,) = made.told(source, [target], 0.5, convert)
+    (given,) = made.source_inputs(source, [target], 0.5, convert)
     if family in FROM_PHOTOS:
         side = {"uniface_256": 256, "blendswap_256": 112}[family]
-        assert told.shape == (3, side, side)
-        assert 0 <= told.min() < 0.2 < 0.7 < told.max() <= 1
+        assert given.shape == (3, side, side)
+        assert 0 <= given.min() < 0.2 < 0.7 < given.max() <= 1
         return
     wanted = {
         "inswapper_128": lambda: unit(
@@ -308,7 +309,7 @@ def test_each_family_is_told_the_source_as_it_was_trained(family: str, tmp_path:
         "hyperswap_256": lambda: unit(source.embedding),
         "ghost_256": lambda: converted,
     }.get(family, lambda: unit(converted))()
-    np.testing.assert_allclose(told, wanted, atol=1e-5)
+    np.testing.assert_allclose(given, wanted, atol=1e-5)
 
 
 @pytest.mark.parametrize("family", SPECS)
@@ -317,10 +318,10 @@ def test_each_family_sees_values_as_it_was_trained(family: str, tmp_path: Path):
     size = made.spec.size
     crop = np.zeros((size, size, 3), np.uint8)
     crop[:] = (255, 0, 51)
-    told = np.zeros(made._engine._engine._session.get_inputs()[0].shape[1:] or 512)
+    given = np.zeros(made._engine._engine._session.get_inputs()[0].shape[1:] or 512)
     shapes = {each.name: each.shape[1:] for each in made._engine._engine._session.get_inputs()}
-    told = np.zeros(shapes["source"], np.float32)
-    (result,) = made.make([crop], [told])
+    given = np.zeros(shapes["source"], np.float32)
+    (result,) = made.make([crop], [given])
     assert result.shape == crop.shape
     seen = made._engine.inputs[0][0, :, 0, 0]
     levels = np.array([1, 0, 0.2])
@@ -333,7 +334,7 @@ def test_each_family_sees_values_as_it_was_trained(family: str, tmp_path: Path):
     np.testing.assert_allclose(seen, wanted, atol=1e-5)
 
 
-def test_what_the_network_is_told_reaches_it(tmp_path: Path, scene, collins: Pixels):
+def test_the_identity_reaches_the_network(tmp_path: Path, scene, collins: Pixels):
     made = generator(tmp_path, "hyperswap_256", "tell")
     canvas, (face,), _ = swapped(scene, made, collins)
     value = 127.5 + 127.5 * unit(face.embedding)[0]
@@ -345,7 +346,7 @@ def test_a_graph_without_the_projection_says_so(tmp_path: Path, pair):
     path = graphs.make(tmp_path / "model.onnx", "hyperswap_256", dynamic=True)
     made = Generator(OnnxEngine(path), SPECS["inswapper_128"], lambda: path)
     with pytest.raises(ManifestError, match="has 0 weights of 512 × 512"):
-        made.told(pair[0], [pair[1]], 0.5, None)
+        made.source_inputs(pair[0], [pair[1]], 0.5, None)
 
 
 # --- masks --------------------------------------------------------------------------------------
@@ -444,9 +445,9 @@ def test_a_gray_photo_stays_gray(tmp_path: Path, scene, collins: Pixels):
     assert (canvas != flat).any()
 
 
-def test_a_turned_face_is_told(tmp_path: Path, scene, collins: Pixels):
+def test_a_turned_face_is_warned_of(tmp_path: Path, scene, collins: Pixels):
     pipeline, (face,) = scene(NeuralSwapper(generator(tmp_path, "inswapper_128", "same")), collins)
-    source = Source(Picture(collins), face, face.embedding)
+    source = SourceFace(Picture(collins), face, face.embedding)
     turned = replace(face, pose=replace(face.pose, yaw=70.0))
     _, warnings = pipeline.swap(Picture(collins), [face, turned], source, Timings())
     assert warnings == [(), (QualityWarning.EXTREME_POSE,)]

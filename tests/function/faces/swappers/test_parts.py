@@ -19,8 +19,8 @@ def topology():
 
 
 @pytest.fixture(scope="module")
-def meshes(studio, collins, hopper):
-    return studio.face(collins).mesh, studio.face(hopper).mesh
+def meshes(finder, collins, hopper):
+    return finder.face(collins).mesh, finder.face(hopper).mesh
 
 
 def turn(mesh, degrees, scale, move):
@@ -71,8 +71,8 @@ def test_a_warp_takes_every_point_to_its_counterpart(meshes, topology):
     assert np.median(miss) < 1.5  # of 190 pixels; rounding to whole cells is half of one
 
 
-def test_a_warp_onto_itself_changes_nothing(collins, studio, topology):
-    mesh = studio.face(collins).mesh
+def test_a_warp_onto_itself_changes_nothing(collins, finder, topology):
+    mesh = finder.face(collins).mesh
     grid = Grid.over(collins.shape[1], collins.shape[0], 2000)
     warp = Warp.fit(grid.place(mesh), mesh, grid, topology)
     drawn = warp.sample(np.ascontiguousarray(collins), grid.size)
@@ -157,8 +157,8 @@ def test_missing_grain_is_made_up_for():
     assert roughness(flat[:, :2]) == 0
 
 
-def test_skin_is_told_from_hair_hat_and_frames_in_any_light(studio, hopper):
-    face = studio.face(hopper)
+def test_skin_is_distinguished_from_hair_hat_and_frames_in_any_light(finder, hopper):
+    face = finder.face(hopper)
     for light in (1.0, 0.3):
         image = (hopper * light).astype(np.float32)
         seen = mask.skin(image, face.mesh)
@@ -168,8 +168,8 @@ def test_skin_is_told_from_hair_hat_and_frames_in_any_light(studio, hopper):
         assert mask.covered(seen, face.mesh) < 0.15
 
 
-def test_a_face_without_visible_points_counts_as_skin(studio, hopper):
-    face = studio.face(hopper)
+def test_a_face_without_visible_points_counts_as_skin(finder, hopper):
+    face = finder.face(hopper)
     elsewhere = face.mesh + np.array([900, 0, 0], np.float32)
     seen = mask.skin(hopper.astype(np.float32), elsewhere)
     assert seen.all()
