@@ -94,7 +94,7 @@ class Engines:
         permits: to compute.
 
     Attributes:
-        config: as given.
+        loader: makes the engines.
         by_role: each engine by its role; an upgrade replaces those that it changes.
         device_health: whether the GPU is lost.
         on_skipped: called with each backend that does not run a model, in any thread.
@@ -118,7 +118,6 @@ class Engines:
             for model in chosen
         }
         self._variants = frozenset(model.role for model in chosen if model.variants)
-        self.config = config
         self._timeline = timeline
         self._pool = ThreadPoolExecutor(len(manifest), "load")
         self._fetching: dict[str, FetchProgress] = {}
@@ -127,11 +126,16 @@ class Engines:
         self._coming: dict[str, LazyEngine] = {}
         self._skipped: dict[str, list[SkippedBackend]] = {}
         self.device_health = DeviceHealth()
-        self._loader = EngineLoader(config, permits, timeline, self.device_health)
+        self.loader = EngineLoader(config, permits, timeline, self.device_health)
         self.on_skipped: Callable[[SkippedBackend], None] = lambda _: None
         self.by_role = {
             role: LazyEngine(partial(self._open, role), self._pool) for role in self._models
         }
+
+    @property
+    def config(self) -> EngineConfig:
+        """How models become engines."""
+        return self.loader.config
 
     @property
     def wants_gpu(self) -> bool:
@@ -349,7 +353,7 @@ class Engines:
 
     def _load(self, model: Model, backends: tuple[str, ...] = ()) -> Engine:
         self._skipped[model.role] = []
-        return self._loader.load(model, backends, self._on_skipped)
+        return self.loader.load(model, backends, self._on_skipped)
 
     def _on_skipped(self, skipped: SkippedBackend) -> None:
         self._skipped[skipped.role].append(skipped)

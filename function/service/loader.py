@@ -45,7 +45,7 @@ class EngineLoader:
         timeline: Timeline,
         device_health: DeviceHealth,
     ) -> None:
-        self._config, self._permits = config, permits
+        self.config, self._permits = config, permits
         self._timeline, self._device_health = timeline, device_health
         self._tuning = threading.Lock()  # two measurements at once would measure each other
 
@@ -62,7 +62,7 @@ class EngineLoader:
             backends: what it may run on; empty for all that the operator named.
             skipped: called with each backend that does not run it.
         """
-        config = self._config
+        config = self.config
         open_engine = partial(
             config.open,
             model,
@@ -107,7 +107,7 @@ class EngineLoader:
             self._permits,
             runs=runs,
             buckets=buckets,
-            window=self._config.window,
+            window=self.config.window,
         )
 
     def _tuned(
@@ -116,8 +116,8 @@ class EngineLoader:
         """The engine that uses the CPUs best, how many batches at once, and of which size."""
         from function.runtime.scheduling import tuning
 
-        store, cpus, sizes = self._config.store, self._permits.total, families.buckets(model)
-        if not self._config.tune or store is None:
+        store, cpus, sizes = self.config.store, self._permits.total, families.buckets(model)
+        if not self.config.tune or store is None:
             return engine, cpus, sizes[-1]
         kept = tuning.TuningFile.of(store, model.file.sha256, cpus, sizes)
         wide = partial(open_engine, threads=cpus)

@@ -9,6 +9,7 @@ import numpy as np
 import onnxruntime as ort
 import pytest
 
+from function.faces import families
 from function.process.wiring.service import build_service, embedded
 from function.requests import SwapRequest, Upload
 from function.runtime.backends.cuda import Cuda
@@ -19,6 +20,7 @@ from function.runtime.backends.tensorrt import NoPlanError, open_plan
 from function.runtime.engine import NotOnDeviceError
 from function.runtime.gpu import device
 from function.runtime.proof import Proof
+from function.service import opening
 from function.service.engines import EngineConfig
 from function.service.plans import PlanSource
 from function.service.service import Service, sample
@@ -151,8 +153,8 @@ class Real(World):
         settings = changed(self.settings, **changes)
         service = build_service(settings)
         # The builder is a process of its own, which reads its settings from the environment.
-        service.engines._supply = replace(
-            service.engines._supply, plans=_Here(settings, settings.engines)
+        service.engines.loader.config = replace(
+            service.engines.loader.config, plans=_Here(settings, settings.engines)
         )
         try:
             await service.fetch()

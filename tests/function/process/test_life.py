@@ -68,7 +68,7 @@ def started(opener=None, *, retry_s=0.0, **changes):
     """A server whose replica was started as the process would, and may not be ready."""
     with Live(warm=False, **changes) as server:
         engines = server.service.engines
-        engines._supply = replace(engines._supply, open=opener or Opener())
+        engines.loader.config = replace(engines.loader.config, open=opener or Opener())
         server.replica.retry = Retry(retry_s, first_s=0.05, most_s=0.05)
         server.loop.call_soon_threadsafe(server.replica.start)
         yield server
@@ -434,7 +434,7 @@ async def test_cancelled_waits_for_a_model_leave_no_trace(caplog):
     from warmup.settings.variables import replace as changed
 
     service = build_service(changed(DEFAULTS, preload=False))
-    service.engines._supply = replace(service.engines._supply, open=slow)
+    service.engines.loader.config = replace(service.engines.loader.config, open=slow)
     calls = [
         asyncio.create_task(service.faces(Upload(COLLINS, "image"), Timings())) for _ in range(10)
     ]

@@ -13,6 +13,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
+from function.faces import families
 from function.process.wiring.service import embedded
 from function.requests import SwapRequest, Upload
 from function.runtime.backends.fallback import allowed, open_first
@@ -20,6 +21,7 @@ from function.runtime.backends.plan import PlanEngine
 from function.runtime.backends.tensorrt import NoPlanError
 from function.runtime.engine import NotOnDeviceError
 from function.runtime.sanity import WrongResultError
+from function.service import opening
 from function.service.engines import EngineConfig, NoPlanYetError
 from function.service.service import Service, sample
 from function.telemetry.timings import Timings
