@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-from function.runtime.protobuf import MalformedError, MessageReader, as_span, last_number
+from function.runtime.protobuf import MalformedMessageError, MessageReader, as_span, last_number
 from warmup.failures import DamagedError
 from warmup.models.file import HEAD, looks_like
 
@@ -140,7 +140,7 @@ def read(path: Path) -> Graph:
             with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
                 try:
                     return _model(MessageReader(data), path)
-                except (MalformedError, ValueError) as error:
+                except (MalformedMessageError, ValueError) as error:
                     what = looks_like(head) or f": {error}"
                     raise DamagedError(f"{path}: is no ONNX model{what}") from None
     except OSError as error:
@@ -168,10 +168,10 @@ def values(graph: Graph, tensor: GraphTensor) -> NDArray[Any]:
 def _model(reader: MessageReader, path: Path) -> Graph:
     model = reader.fields((0, len(reader)))
     if not model[7]:
-        raise MalformedError("it has no graph")
+        raise MalformedMessageError("it has no graph")
     graph = reader.fields(as_span(model[7][-1]))
     if not graph[12]:
-        raise MalformedError("its graph has no outputs")
+        raise MalformedMessageError("its graph has no outputs")
     opsets = [reader.fields(as_span(each)) for each in model[8]]
     notes = [reader.fields(as_span(each)) for each in model[14]]
     nodes = [reader.fields(as_span(each)) for each in graph[1]]

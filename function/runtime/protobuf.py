@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     Fields = defaultdict[int, list[int | Span]]
 
 
-class MalformedError(Exception):
+class MalformedMessageError(Exception):
     """These bytes are not the message that they should be."""
 
 
@@ -37,7 +37,7 @@ class MessageReader:
         """The fields of the message in a span by their numbers, each with all that it was given.
 
         Raises:
-            MalformedError: there are none.
+            MalformedMessageError: there are none.
         """
         found: Fields = defaultdict(list)
         at, end = span
@@ -53,9 +53,9 @@ class MessageReader:
             else:
                 length = {1: 8, 5: 4}.get(wire, -1)
             if not number or length < 0:
-                raise MalformedError("it has no fields of protocol buffers")
+                raise MalformedMessageError("it has no fields of protocol buffers")
             if at + length > end:
-                raise MalformedError("it is cut short")
+                raise MalformedMessageError("it is cut short")
             found[number].append((at, at + length))
             at += length
         return found
@@ -81,19 +81,19 @@ class MessageReader:
         value = 0
         for shift in range(0, 70, 7):
             if at >= end:
-                raise MalformedError("it is cut short")
+                raise MalformedMessageError("it is cut short")
             byte = self._data[at]
             at += 1
             value |= (byte & 0x7F) << shift
             if byte < 0x80:
                 return value, at
-        raise MalformedError("it has no fields of protocol buffers")
+        raise MalformedMessageError("it has no fields of protocol buffers")
 
 
 def as_span(value: int | Span) -> Span:
     """A field that must be a message or a text."""
     if isinstance(value, int):
-        raise MalformedError("it has other fields than ONNX")
+        raise MalformedMessageError("it has other fields than ONNX")
     return value
 
 
@@ -101,5 +101,5 @@ def last_number(values: Sequence[int | Span]) -> int:
     """The last of some fields, which must be a number; 0 without any."""
     value = values[-1] if values else 0
     if not isinstance(value, int):
-        raise MalformedError("it has other fields than ONNX")
+        raise MalformedMessageError("it has other fields than ONNX")
     return value

@@ -10,7 +10,7 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, TypeVar
 
-from function.problems import ObjectNotFoundError, Problem, UnavailableError
+from function.problems import ObjectNotFoundError, Problem, RetryLaterError
 from function.storage import addresses
 from warmup.objects.errors import (
     ChangedError,
@@ -249,11 +249,11 @@ def problem(error: RefusedError) -> Problem:
     if isinstance(error, NotFoundError):
         return ObjectNotFoundError(error.public)
     if isinstance(error, TooSlowError):
-        return UnavailableError("storage_unavailable", error.public, 60, **error.extra)
+        return RetryLaterError("storage_unavailable", error.public, 60, **error.extra)
     code = next(code for kind, code in _CODES.items() if isinstance(error, kind))
     return Problem(code, error.public, **error.extra)
 
 
-def _unavailable(reason: str, again_s: float, **extra: object) -> UnavailableError:
+def _unavailable(reason: str, again_s: float, **extra: object) -> RetryLaterError:
     detail = f"What is behind the URI cannot be reached: {reason}."
-    return UnavailableError("storage_unavailable", detail, again_s, **extra)
+    return RetryLaterError("storage_unavailable", detail, again_s, **extra)

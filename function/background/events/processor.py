@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from function.background.events.event import CloudEvent
     from function.background.events.notice import Notice
     from function.background.events.rules import Rule
-    from function.background.events.sink import Sink
+    from function.background.events.sink import EventSink
     from function.background.events.writer import OutputWriter
 
 log = logging.getLogger("ember.events")
@@ -81,7 +81,7 @@ class EventProcessor:
         self,
         making: OutputWriter,
         ledger: DedupStore,
-        sink: Sink | None,
+        sink: EventSink | None,
         gate: Callable[[], float | None],
         terms: ProcessorSettings,
     ) -> None:

@@ -22,7 +22,7 @@ _TRIES_AGAIN = 3
 _TIMEOUT_S = 10.0
 
 
-class Sink:
+class EventSink:
     """Sends events in binary mode.
 
     Args:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from function.background.events.dedup import DedupStore
     from function.background.events.processor import EventProcessor
-    from function.background.events.sink import Sink
+    from function.background.events.sink import EventSink
     from function.requests import Swap
     from function.settings.access import AccessSettings, RedisSettings
     from function.settings.background import EventSettings
@@ -72,9 +72,9 @@ def _dedup_store(redis: RedisSettings) -> DedupStore:
         return RedisDedupStore(redis.redis_url, redis.redis_timeout_s)
 
 
-def _sink(events: EventSettings) -> Sink | None:
+def _sink(events: EventSettings) -> EventSink | None:
     if events.event_sink is None:
         return None
-    from function.background.events.sink import Sink
+    from function.background.events.sink import EventSink
 
-    return Sink(events.event_sink, dict(events.event_overrides))
+    return EventSink(events.event_sink, dict(events.event_overrides))
