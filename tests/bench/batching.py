@@ -65,7 +65,7 @@ class Way:
 
     name: str
     batcher: Batcher
-    gate: ComputePermits
+    permits: ComputePermits
     rates: dict[int, list[float]] = field(default_factory=dict)
     times: dict[int, list[float]] = field(default_factory=dict)
     ceilings: dict[int, list[float]] = field(default_factory=dict)
@@ -96,11 +96,11 @@ def main() -> None:
 
 def way(name: str, engine: OnnxEngine, runs: int, sizes: tuple[int, ...], window_ms: float) -> Way:
     """A way to share an engine."""
-    gate = ComputePermits(usable_cpus())
+    permits = ComputePermits(usable_cpus())
     stage = Batcher(
-        "dense", engine, gate, runs=runs, buckets=Buckets(sizes), window=window_ms / 1e3
+        "dense", engine, permits, runs=runs, buckets=Buckets(sizes), window=window_ms / 1e3
     )
-    return Way(name, stage, gate)
+    return Way(name, stage, permits)
 
 
 def report(ways: list[Way]) -> None:
@@ -136,7 +136,7 @@ def ask(each: Way, lane: Lane) -> float:
     """Seconds that one item takes."""
     token = request_context.current.set(RequestContext(lane))
     began = time.perf_counter()
-    with each.gate.held():
+    with each.permits.held():
         each.batcher.run(ITEM)
     request_context.current.reset(token)
     return time.perf_counter() - began
@@ -164,7 +164,7 @@ def clients_of(each: Way, lane: Lane, count: int) -> Iterator[list[float]]:
 
 def loop(each: Way, clients: int) -> None:
     """One round of a closed loop."""
-    each.gate.observer = each.sizes if clients == CLIENTS[-1] else Unobserved()
+    each.permits.observer = each.sizes if clients == CLIENTS[-1] else Unobserved()
     with clients_of(each, Lane.STANDARD, clients) as took:
         before = len(took)
         time.sleep(ROUND_S)
