@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import math
-import time
-from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -13,8 +11,7 @@ from function import tasks
 from function.admission.admitted import AdmittedRequest
 from function.admission.caller import RequestCaller
 from function.admission.degradation import Degradation
-from function.problems import DeadlinePassedError
-from function.request_context import Lane, current
+from function.request_context import Lane
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -67,8 +64,7 @@ class Admission:
         caller = await self.authority.caller(credentials)
         return caller.within(self.policy)
 
-    @asynccontextmanager
-    async def admit(
+    def admit(
         self,
         caller: RequestCaller,
         lane: Lane | None = None,
@@ -76,8 +72,10 @@ class Admission:
         began: float,
         wanted_s: float = math.inf,
         waits: bool = True,
-    ) -> AsyncIterator[AdmittedRequest]:
-        """Let a request in while the body runs, and no longer than to its deadline.
+    ) -> AdmittedRequest:
+        """Let a request in while the body of `async with` runs, and no longer than to its deadline.
+
+        Entering and leaving it raise `Problem`: `overloaded`, `deadline_exceeded`.
 
         Args:
             caller: who sends it.
@@ -85,27 +83,8 @@ class Admission:
             began: when it came, in seconds of `time.monotonic`.
             wanted_s: how many seconds its client wants to wait at most.
             waits: whether it will wait for a slot.
-
-        Raises:
-            Problem: `overloaded`, `deadline_exceeded`.
         """
-        request = AdmittedRequest(self, caller, lane, began, wanted_s)
-        if waits:
-            request.check()  # once more when the body is there, but why send it in vain
-        context = request.context
-        token = current.set(context)
-        try:
-            async with asyncio.timeout(context.deadline - time.monotonic()) as request.timer:
-                yield request
-        except DeadlinePassedError:  # seen by what the request waited for, before the timer
-            raise request.too_late() from None
-        except TimeoutError:
-            if request.timer.expired():
-                raise request.too_late() from None
-            raise
-        finally:
-            context.abandoned = True
-            current.reset(token)
+        return AdmittedRequest(self, caller, lane, began, wanted_s, waits=waits)
 
     def degradations(self) -> tuple[Degradation, ...]:
         """What is done less well, with the wait for a slot as it is now."""

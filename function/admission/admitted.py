@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import time
-from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from function.admission.degradation import CALM_S, Degradation
-from function.problems import Problem, RetryLaterError, retry_after
-from function.request_context import Lane, RequestContext
+from function.problems import DeadlinePassedError, Problem, RetryLaterError, retry_after
+from function.request_context import Lane, RequestContext, current
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Collection
+    from collections.abc import Collection
+    from contextvars import Token
+    from types import TracebackType
+    from typing import Self
 
     from function.admission.account import Receipt
     from function.admission.admission import Admission
     from function.admission.caller import RequestCaller
-    from function.admission.load import Refusal
+    from function.admission.load import InFlight, Refusal
     from function.admission.policy import Prices
     from function.admission.quota import Standing
 
@@ -41,6 +43,8 @@ class AdmittedRequest:
         "_invited",
         "_lane",
         "_refusal",
+        "_token",
+        "_waits",
         "_wanted_s",
         "caller",
         "context",
@@ -50,6 +54,7 @@ class AdmittedRequest:
     )
 
     timer: asyncio.Timeout
+    _token: Token[RequestContext]
 
     def __init__(
         self,
@@ -58,6 +63,8 @@ class AdmittedRequest:
         lane: Lane | None,
         began: float,
         wanted_s: float,
+        *,
+        waits: bool,
     ) -> None:
         self._admission, self.caller, self._lane, self._wanted_s = admission, caller, lane, wanted_s
         deadline = began + min(wanted_s, admission.timeout_s)
@@ -66,6 +73,30 @@ class AdmittedRequest:
         self.standing: Standing | None = None
         self._invited: bool | None = None  # whether it was asked to come now, once that is known
         self._refusal: Refusal | None = None  # why it waits no longer
+        self._waits = waits
+
+    async def __aenter__(self) -> Self:
+        if self._waits:
+            self.check()  # once more when the body is there, but why send it in vain
+        self.timer = asyncio.timeout(self.context.deadline - time.monotonic())
+        await self.timer.__aenter__()
+        self._token = current.set(self.context)
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        where: TracebackType | None,
+    ) -> None:
+        self.context.abandoned = True
+        current.reset(self._token)
+        try:
+            await self.timer.__aexit__(kind, error, where)
+        except TimeoutError:
+            raise self._too_late() from None
+        if isinstance(error, DeadlinePassedError):  # what it waited for saw that before the timer
+            raise self._too_late() from None
 
     @property
     def job_lane(self) -> Lane:
@@ -83,17 +114,20 @@ class AdmittedRequest:
         """Whether its caller's tokens are counted."""
         return self.caller.account is not None
 
-    @asynccontextmanager
-    async def work(
-        self, tokens: int, possible: Collection[Degradation] = _SEARCHING
-    ) -> AsyncIterator[None]:
-        """Take the price, and let the body, a call of the service, wait for a slot.
+    def work(self, tokens: int, possible: Collection[Degradation] = _SEARCHING) -> PaidWork:
+        """Take the price, and let the body of `async with`, a call of the service, wait for a slot.
 
         How long it held it is learned. The price is given back when it ends without having had one.
+        Entering raises `Problem`: `overloaded`, `quota_exhausted`, `quota_unavailable`.
 
         Args:
             tokens: the price.
             possible: the degradations by which this would be done less well.
+        """
+        return PaidWork(self, tokens, possible)
+
+    async def start(self, tokens: int, possible: Collection[Degradation]) -> Receipt | None:
+        """Take the price of work that may wait for a slot.
 
         Raises:
             Problem: `overloaded`, `quota_exhausted`, `quota_unavailable`.
@@ -102,17 +136,28 @@ class AdmittedRequest:
         self._degrade(possible)
         receipt = await self.pay(tokens)
         self.context.max_faces = self.prices.covers(tokens)
-        try:
-            if receipt:
+        if receipt:
+            try:
                 self.check()  # others may have come meanwhile
-            with self._admission.load.enter(self.context, self._give_up):
-                yield
-        except BaseException:
-            if receipt and self.caller.subject is not None and not self.context.started:
-                self._admission.quota.refund(self.caller.subject, receipt)
-            raise
-        finally:
-            self._admission.degradations()
+            except Problem:
+                self.refund(receipt)
+                raise
+        return receipt
+
+    def enter(self) -> InFlight:
+        """Count it among the requests in flight, until the end of `with`."""
+        return self._admission.load.enter(self.context, self._give_up)
+
+    def end(self, receipt: Receipt | None, *, failed: bool) -> None:
+        """Give back the price of work that has failed before it had a slot."""
+        self._admission.degradations()
+        if failed and receipt and not self.context.started:
+            self.refund(receipt)
+
+    def refund(self, receipt: Receipt) -> None:
+        """Give tokens back."""
+        if self.caller.subject is not None:
+            self._admission.quota.refund(self.caller.subject, receipt)
 
     def check(self) -> None:
         """See that the request may wait for a slot, and can have one in time.
@@ -154,7 +199,7 @@ class AdmittedRequest:
             self.standing = await self._admission.quota.standing(*account)
         return self.standing
 
-    def too_late(self) -> Problem:
+    def _too_late(self) -> Problem:
         """The problem of a request that was ended before it was done."""
         if self._refusal:
             return self._refused(self._refusal)
@@ -214,6 +259,25 @@ class AdmittedRequest:
         self.context.quick_search = Degradation.QUICK_SEARCH in self.degradations
         self.context.skip_enhancer = Degradation.NO_ENHANCER in self.degradations
         self.context.smallest_boost = Degradation.SMALLER_BOOST in self.degradations
+
+
+class PaidWork:
+    """Work that was paid for, as an async context manager: from the price to its end."""
+
+    __slots__ = ("_in_flight", "_possible", "_receipt", "_request", "_tokens")
+
+    def __init__(
+        self, request: AdmittedRequest, tokens: int, possible: Collection[Degradation]
+    ) -> None:
+        self._request, self._tokens, self._possible = request, tokens, possible
+
+    async def __aenter__(self) -> None:
+        self._receipt = await self._request.start(self._tokens, self._possible)
+        self._in_flight = self._request.enter()
+
+    async def __aexit__(self, kind: type[BaseException] | None, *error: object) -> None:
+        self._in_flight.__exit__(kind, *error)
+        self._request.end(self._receipt, failed=kind is not None)
 
 
 def _exhausted(tokens: int, left: int, again_ms: int | None) -> Problem:

@@ -112,7 +112,7 @@ def decide(load: LaneLoad, lane: Lane, *, limit: int, left_s: float) -> Refusal 
     return None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class InFlight:
     """A request that waits for a slot or holds one, as a context manager: counted until its end.
 

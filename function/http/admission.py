@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 import re
 import time
-from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -20,7 +19,7 @@ from function.problems import Problem
 from function.request_context import Lane, current
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from types import TracebackType
 
     from aiohttp.web import Request
 
@@ -46,33 +45,18 @@ class HttpAdmission:
 
     admission: Admission
 
-    @asynccontextmanager
-    async def admit(
-        self, request: Request, *, waits: bool = True
-    ) -> AsyncIterator[AdmittedRequest]:
-        """Let a request in while the body runs, and no longer than to its deadline.
+    def admit(self, request: Request, *, waits: bool = True) -> AdmittedExchange:
+        """Let a request in while the body of `async with` runs, and no longer than to its deadline.
+
+        Entering and leaving it raise `Problem`: `bad_request` for headers that make no sense, what
+        `identify` raises, `forbidden` for a lane that is not the caller's, `overloaded`,
+        `deadline_exceeded`.
 
         Args:
             request: the request.
             waits: whether it will wait for a slot.
-
-        Raises:
-            Problem: `bad_request` for headers that make no sense, what `identify` raises,
-                `forbidden` for a lane that is not the caller's, `overloaded`, `deadline_exceeded`.
         """
-        began, exchange = time.monotonic(), exchange_of(request)
-        caller = await self.identify(request)
-        exchange.subject = caller.subject
-        wanted_s, lane = _wanted_s(request), _lane(request, caller)
-        async with self.admission.admit(
-            caller, lane, began=began, wanted_s=wanted_s, waits=waits
-        ) as admitted:
-            try:
-                yield admitted
-            finally:
-                exchange.degraded = admitted.degradations
-                if admitted.standing:
-                    exchange.headers |= _rate_limit(caller, admitted.standing)
+        return AdmittedExchange(self, request, waits=waits)
 
     async def identify(self, request: Request) -> RequestCaller:
         """Who sends a request.
@@ -100,6 +84,38 @@ class HttpAdmission:
     def body(self) -> BodyBytes:
         """The bytes of a body of the running request, of which there are none yet."""
         return self.admission.bodies.body(current.get().lane)
+
+
+class AdmittedExchange:
+    """A request over HTTP that is let in; its answer says how it was served."""
+
+    __slots__ = ("_admission", "_admitted", "_exchange", "_request", "_waits")
+
+    def __init__(self, admission: HttpAdmission, request: Request, *, waits: bool) -> None:
+        self._admission, self._request, self._waits = admission, request, waits
+
+    async def __aenter__(self) -> AdmittedRequest:
+        began, request = time.monotonic(), self._request
+        self._exchange = exchange_of(request)
+        caller = await self._admission.identify(request)
+        self._exchange.subject = caller.subject
+        wanted_s, lane = _wanted_s(request), _lane(request, caller)
+        self._admitted = self._admission.admission.admit(
+            caller, lane, began=began, wanted_s=wanted_s, waits=self._waits
+        )
+        return await self._admitted.__aenter__()
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        where: TracebackType | None,
+    ) -> None:
+        admitted = self._admitted
+        self._exchange.degraded = admitted.degradations
+        if admitted.standing:
+            self._exchange.headers |= _rate_limit(admitted.caller, admitted.standing)
+        await admitted.__aexit__(kind, error, where)
 
 
 def _unauthenticated(detail: str, error: str = "") -> Problem:

@@ -27,7 +27,6 @@ from warmup.phase import Phase
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
-    from contextlib import AbstractAsyncContextManager
 
     from aiohttp.web import Request, Response
 
@@ -38,7 +37,7 @@ if TYPE_CHECKING:
     from function.background.jobs.runner import JobRunner
     from function.background.jobs.store import JobStore
     from function.background.jobs.stream_limits import Stream, StreamLimits
-    from function.http.admission import HttpAdmission
+    from function.http.admission import AdmittedExchange, HttpAdmission
     from function.http.job_requests import JobRequests
     from warmup.replica import Replica
 
@@ -235,7 +234,7 @@ class JobHandlers:
             setting="EMBER_JOB_CALLER_STREAMS",
         )
 
-    def _admit(self, request: Request) -> AbstractAsyncContextManager[AdmittedRequest]:
+    def _admit(self, request: Request) -> AdmittedExchange:
         return self._admission.admit(request, waits=False)
 
     async def _found(self, request: Request, admitted: AdmittedRequest) -> Job:
