@@ -16,7 +16,8 @@ from redis.exceptions import ResponseError
 
 from function.admission.account import Account, Allowance, Debit, Receipt
 from function.admission.accounts import AT_ONCE, KEEP_MS, Balance, Granted, StoreFullError
-from function.redis import Client, Script, is_full
+from function.redis.client import Client, is_full
+from function.redis.script import Script
 
 _SCRIPT = Path(__file__).parent / "account.lua"
 _ANSWERS = 32
@@ -98,7 +99,7 @@ class RedisAccounts:
                 allowed_ms = self._timeout_s * 1e3 * 2**tries
                 until = int(time.monotonic() * 1e3 + max(self._ahead) + allowed_ms)
             try:
-                answer = await self._script(keys, [what, until, *facts], harmless=what == "look")
+                answer = await self._script(keys, [what, until, *facts], idempotent=what == "look")
             except ResponseError as error:
                 if is_full(error):
                     raise StoreFullError from error

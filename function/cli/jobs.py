@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from function.background.facts import moment
 from function.background.jobs import report
 from function.background.jobs.files import JobFilesError
 from function.background.jobs.job import key_of, owner_of
-from function.background.jobs.store import JobStoreError
+from function.background.records import StoreError
 from function.cli.failure import Failure
 from function.exits import Exit
 from function.process.wiring.jobs import build_job_files, build_job_store, jobs_redis_url
@@ -157,7 +158,7 @@ async def _all(book: JobStore, subject: str | None) -> list[Job]:
 def _run(work: Coroutine[Any, Any, Any]) -> Any:
     try:
         return asyncio.run(work)
-    except (JobStoreError, JobFilesError) as error:
+    except (StoreError, JobFilesError) as error:
         raise Failure(f"The jobs cannot be reached: {error}.", Exit.UNAVAILABLE) from None
 
 
@@ -166,7 +167,7 @@ def _line(job: Job) -> str:
     progress = f"{job.done}/{job.spec.targets}"
     whose = job.spec.subject or "-"
     return (
-        f"{report.moment(job.changed)}  {job.state:<9}  {progress:>5}"
+        f"{moment(job.changed)}  {job.state:<9}  {progress:>5}"
         f"  {job.spec.lane:<11}  {whose}  {job.spec.id}"
     )
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from function.background.jobs.job import Call, JobState
+from function.background.jobs.job import CallbackState, JobState
 from function.problems import KINDS
 from function.quality_warning import QualityWarning
 from function.runtime import lazy_engine
@@ -202,7 +202,7 @@ def _job(**more: Schema) -> Schema:
     }
     problem = {name: _string() for name in ("code", "title", "detail", "hint")}
     call = {
-        "state": {"type": "string", "enum": [str(each) for each in Call]},
+        "state": {"type": "string", "enum": [str(each) for each in CallbackState]},
         "tries": _integer(),
         "note": _or_null(_string("Why it has not worked so far.")),
     }

@@ -1,19 +1,17 @@
-"""The ledger: what became of each event, so that what comes twice is done once.
-
-What every ledger can do, and the one in memory.
-"""
+"""What became of each event, so that one that comes twice is done once: a view of records."""
 
 from __future__ import annotations
 
 import hashlib
 import secrets
-import time
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import TYPE_CHECKING, Self
+
+from function.background.records import Namespace
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from function.background.records import RecordStore
 
 KEEP_S = 7 * 86_400.0
 """How long it is remembered what became of an event: as long as brokers deliver again."""
@@ -22,10 +20,8 @@ KEEP_FAILED_S = 600.0
 """How long that it cannot work: a broker's own tries end by then, and once the cause is mended, it
 can be taken from the dead letters and delivered again."""
 
-MOST = 20_000
-"""How many events memory remembers at most; of more, the oldest that are done are forgotten."""
-
-_SWEEP_S = 60.0
+_PREFIX = "ember:{events}:"
+EVENTS = Namespace(_PREFIX, records="", leases="accepted")
 
 
 class EventState(StrEnum):
@@ -39,13 +35,13 @@ class EventState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """The answer of a ledger to whoever wants to work on an event.
+    """The answer to a wish to work on an event.
 
     Attributes:
-        state: `MINE`: nobody works on it, so the asker does; `RUNNING`: somebody does; `ACCEPTED`:
+        state: `MINE`: nobody works on it, so the caller does; `RUNNING`: somebody does; `ACCEPTED`:
             the same, and it will be done even if that one dies; `DONE`: see `result`.
         token: proves later that the claim was this one.
-        result: as it was told to `finish`.
+        result: what `finish` was given.
         left_s: how long the one who works on it has until others may.
     """
 
@@ -57,10 +53,10 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class EventKeys:
-    """What makes events the same, as digests, which name nobody and have one length.
+    """What makes events the same, as keys that name nobody and have one length.
 
     Attributes:
-        upload: of the upload that they tell of.
+        upload: of the upload that they are about.
         event: of their source and id.
     """
 
@@ -70,141 +66,68 @@ class EventKeys:
     @classmethod
     def of(cls, upload: str, source: str, id: str) -> Self:  # noqa: A002
         """The keys of one event."""
-        return cls(_digest(upload), _digest(f"{source}\n{id}"))
+        event = f"{source}\n{id}"
+        return cls(f"{_PREFIX}upload:{_digest(upload)}", f"{_PREFIX}event:{_digest(event)}")
 
 
 @dataclass(frozen=True, slots=True)
-class EventRemainder:
-    """An accepted event whose lease has run out; it is the finder's from then on."""
+class TakenEvent:
+    """An accepted event whose worker fell silent; it is the caller's from now on."""
 
     keys: EventKeys
     token: str
     event: str
 
 
-class DedupStore(Protocol):
-    """Remembers events. Every call may raise `DedupStoreError`."""
+class DedupStore:
+    """Remembers events. Every call may raise `StoreError`.
+
+    Args:
+        records: where they are kept. In memory, what is not finished can only be done when the
+            broker delivers it again, so nothing is ever accepted.
+    """
+
+    def __init__(self, records: RecordStore) -> None:
+        self._records = records
 
     async def claim(self, keys: EventKeys, event: str, lease_s: float) -> Claim:
         """Ask to work on an event; the text of it is kept until it is finished."""
-        ...
+        token = secrets.token_hex(8)
+        found, left_s = await self._records.claim(
+            keys.upload, keys.event, token, event, lease_s=lease_s, keep_s=KEEP_S
+        )
+        if not found:
+            return Claim(EventState.MINE, token)
+        return Claim(EventState(found["state"]), "", found.get("result", ""), left_s)
 
     async def renew(self, keys: EventKeys, token: str, lease_s: float) -> bool:
-        """Keep a claim; whether it is still the asker's."""
-        ...
+        """Keep a claim; whether it is still the caller's."""
+        return await self._records.renew(keys.upload, token, lease_s)
 
     async def accept(self, keys: EventKeys, token: str) -> bool:
         """Promise that it will be done, by whoever finds it when the lease runs out."""
-        ...
+        return self._records.lasting and await self._records.accept(keys.upload, token)
 
-    async def finish(
-        self, keys: EventKeys, token: str, result: str, keep_s: float = KEEP_S
-    ) -> None:
-        """Remember for so long what became of it."""
-        ...
+    async def finish(self, keys: EventKeys, result: str, keep_s: float = KEEP_S) -> None:
+        """Remember for so long what became of it, whoever holds the claim."""
+        fields = {"state": EventState.DONE, "result": result}
+        await self._records.settle(keys.upload, keys.event, fields, keep_s)
 
     async def release(self, keys: EventKeys, token: str) -> None:
-        """Give a claim up; what was accepted is anybody's at once."""
-        ...
+        """Give a claim up; what was accepted can be taken by anybody at once."""
+        await self._records.release(keys.upload, token)
 
-    async def left(self, lease_s: float) -> EventRemainder | None:
-        """An accepted event that nobody works on any more, as a claim of the asker."""
-        ...
-
-    async def close(self) -> None:
-        """Close what it holds open."""
-        ...
-
-
-class DedupStoreError(Exception):
-    """The ledger cannot be asked."""
-
-
-@dataclass(slots=True)
-class _Record:
-    state: EventState
-    token: str
-    until: float
-    result: str = ""
-
-
-class InMemoryDedupStore:
-    """Remembers events in this process: for one replica, and gone with it.
-
-    What it has not finished can only be done when the broker delivers it again, so nothing is ever
-    accepted.
-
-    Args:
-        clock: seconds.
-    """
-
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
-        self._records: dict[str, _Record] = {}
-        self._aliases: dict[str, str] = {}
-        self._sweep_at = 0.0
-
-    def __len__(self) -> int:
-        return len(self._records) + len(self._aliases)
-
-    async def claim(self, keys: EventKeys, event: str, lease_s: float) -> Claim:  # noqa: ARG002
-        """See `DedupStore`."""
-        now = self._clock()
-        self._sweep(now)
-        alias = self._aliases.get(keys.event, keys.upload)
-        record = self._records.get(alias) or self._records.get(keys.upload)
-        if record and record.until > now:
-            left_s = record.until - now
-            return Claim(record.state, result=record.result, left_s=left_s)
+    async def take(self, lease_s: float) -> TakenEvent | None:
+        """An accepted event that nobody works on any more."""
         token = secrets.token_hex(8)
-        self._records[keys.upload] = _Record(EventState.RUNNING, token, now + lease_s)
-        self._aliases[keys.event] = keys.upload
-        return Claim(EventState.MINE, token)
-
-    async def renew(self, keys: EventKeys, token: str, lease_s: float) -> bool:
-        """See `DedupStore`."""
-        if record := self._mine(keys, token):
-            record.until = self._clock() + lease_s
-        return record is not None
-
-    async def accept(self, keys: EventKeys, token: str) -> bool:  # noqa: ARG002
-        """See `DedupStore`."""
-        return False
-
-    async def finish(
-        self, keys: EventKeys, token: str, result: str, keep_s: float = KEEP_S
-    ) -> None:
-        """See `DedupStore`."""
-        self._records.pop(keys.upload, None)  # what is done is put behind what was done before
-        self._records[keys.upload] = _Record(EventState.DONE, token, self._clock() + keep_s, result)
-        if len(self._records) > MOST:
-            done = (key for key, each in self._records.items() if each.state is EventState.DONE)
-            del self._records[next(done)]
-
-    async def release(self, keys: EventKeys, token: str) -> None:
-        """See `DedupStore`."""
-        if self._mine(keys, token):
-            del self._records[keys.upload]
-
-    async def left(self, lease_s: float) -> EventRemainder | None:  # noqa: ARG002
-        """See `DedupStore`."""
-        return None
+        if (found := await self._records.take(token, lease_s, EventState.ACCEPTED)) is None:
+            return None
+        upload, fields = found
+        return TakenEvent(EventKeys(upload, fields["alias"]), token, fields["event"])
 
     async def close(self) -> None:
-        """See `DedupStore`."""
-
-    def _mine(self, keys: EventKeys, token: str) -> _Record | None:
-        record = self._records.get(keys.upload)
-        mine = record and record.token == token and record.state is not EventState.DONE
-        return record if mine else None
-
-    def _sweep(self, now: float) -> None:
-        """Now and then forget what is over."""
-        if now < self._sweep_at:
-            return
-        self._sweep_at = now + _SWEEP_S
-        self._records = {key: each for key, each in self._records.items() if each.until > now}
-        self._aliases = {key: to for key, to in self._aliases.items() if to in self._records}
+        """Close all connections."""
+        await self._records.close()
 
 
 def _digest(text: str) -> str:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+import time
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Self
 
+from function.background import facts
 from function.background.events.event import CloudEvent
 from function.documented_enum import DocumentedEnum
 from function.problems import Problem
@@ -52,12 +53,17 @@ class Outcome:
     result: CloudEvent | None = None
     problem: Problem | None = None
 
-    def kept(self) -> str:
-        """As text for the ledger."""
+    @classmethod
+    def later(cls, problem: Problem) -> Self:
+        """That the event has to be delivered again, and why."""
+        return cls(OutcomeKind.LATER, problem.detail, problem=problem)
+
+    def text(self) -> str:
+        """What the store keeps."""
         result, problem = self.result, self.problem
-        told: dict[str, Any] = {"kind": self.kind, "reason": self.reason}
+        kept: dict[str, Any] = {"kind": self.kind, "reason": self.reason}
         if result:
-            told["result"] = {
+            kept["result"] = {
                 "id": result.id,
                 "type": result.type,
                 "subject": result.subject,
@@ -65,14 +71,14 @@ class Outcome:
                 "data": result.data,
             }
         if problem:
-            told["problem"] = [problem.code, problem.detail]
-        return json.dumps(told)
+            kept["problem"] = [problem.code, problem.detail]
+        return json.dumps(kept)
 
     @classmethod
-    def again(cls, kept: str, trace: TraceContext | None) -> Self:
-        """What to say of a duplicate of an event whose outcome was kept."""
-        told = json.loads(kept)
-        found, problem = told.get("result"), told.get("problem")
+    def duplicate(cls, text: str, trace: TraceContext | None) -> Self:
+        """The outcome of a duplicate of an event whose outcome was kept."""
+        kept = json.loads(text)
+        found, problem = kept.get("result"), kept.get("problem")
         result = None
         if found:
             more = {"time": found["time"]}
@@ -81,7 +87,7 @@ class Outcome:
             )
         return cls(
             OutcomeKind.DUPLICATE,
-            told["reason"] or f"it was {told['kind']} before",
+            kept["reason"] or f"it was {kept['kind']} before",
             result,
             Problem(problem[0], problem[1]) if problem else None,
         )
@@ -96,8 +102,7 @@ def succeeded(
 
 def failed(notice: Notice, rule: Rule, trace: TraceContext | None, problem: Problem) -> CloudEvent:
     """The event that tells why there is none."""
-    told = {"code": problem.code, "title": problem.kind.title, "detail": problem.detail}
-    return _event(FAILED, notice, rule, trace, {"problem": told | {"hint": problem.hint}})
+    return _event(FAILED, notice, rule, trace, {"problem": facts.of_problem(problem)})
 
 
 def _event(
@@ -112,5 +117,5 @@ def _event(
         {"input": {"uri": notice.uri}, "rule": rule.name, **data},
         notice.uri,
         trace,
-        {"time": datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")},
+        {"time": facts.moment(time.time())},
     )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import aiohttp
 
-from function.problems import Problem
+from function.problems import UnavailableError
 from warmup.objects.urls import exact
 from warmup.retry import Patience, retry_after
 
@@ -55,11 +55,8 @@ class EventSink:
                 reason = type(error).__name__
             wait_s = patience.wait_s(0, asked_s)
             if wait_s is None:
-                raise Problem(
-                    "sink_unavailable",
-                    f"The result event cannot be sent: {reason}.",
-                    headers={"Retry-After": "5"},
-                )
+                detail = f"The result event cannot be sent: {reason}."
+                raise UnavailableError("sink_unavailable", detail, 5)
             await asyncio.sleep(wait_s)
 
     async def close(self) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from function import jsontext
 from function.background.events.rules import MARK, options_of
-from function.problems import Problem
+from function.problems import ObjectNotFoundError, Problem, UnavailableError
 from function.requests import SwapRequest, Upload
 from warmup.objects.errors import ChangedError
 
@@ -149,11 +149,8 @@ class OutputWriter:
             except ChangedError:
                 continue  # somebody was faster, or an answer of the store got lost
             return _told(uri, facts, result, generation)
-        raise Problem(
-            "storage_unavailable",
-            "What is where the output belongs keeps changing.",
-            headers={"Retry-After": "5"},
-        )
+        detail = "What is where the output belongs keeps changing."
+        raise UnavailableError("storage_unavailable", detail, 5)
 
     async def _order(self, notice: Notice, rule: Rule) -> SwapRequest:
         sidecar = await self._sidecar(notice, rule)
@@ -170,12 +167,10 @@ class OutputWriter:
         uri = rule.sidecar_uri(notice)
         try:
             found = jsontext.parse((await self.storage.read(uri, _SIDECAR_BYTES)).data)
-        except Problem as problem:
-            if problem.code == "object_not_found" and (rule.sources or rule.source_metadata):
+        except ObjectNotFoundError:
+            if rule.sources or rule.source_metadata:
                 return {}
-            if problem.code == "object_not_found":
-                raise Problem("no_source", "The JSON file beside the upload is missing.") from None
-            raise
+            raise Problem("no_source", "The JSON file beside the upload is missing.") from None
         except ValueError:
             raise Problem("bad_value", "The file beside the upload is not JSON.") from None
         if not isinstance(found, dict):
@@ -215,9 +210,7 @@ class OutputWriter:
     async def _target(self, notice: Notice, rule: Rule) -> Upload:
         try:
             return await self._photo(rule.input_uri(notice), "target")
-        except Problem as problem:
-            if problem.code != "object_not_found":
-                raise
+        except ObjectNotFoundError:
             facts = await self.storage.stat(rule.latest_uri(notice))
             if facts and notice.generation not in {None, facts.generation}:
                 raise SupersededError from None

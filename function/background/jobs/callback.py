@@ -12,7 +12,7 @@ import hmac
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from function.problems import Problem
+from function.problems import ObjectNotFoundError, Problem
 from function.telemetry import trace_context
 from warmup.objects.errors import TransientError
 from warmup.settings.readers import webhook_secret
@@ -87,7 +87,7 @@ async def send(
     except TransientError as error:
         return SentCallback(done=False, note=str(error))
     except Problem as problem:
-        hopeless = problem.code != "object_not_found"  # a name that may be known again
+        hopeless = not isinstance(problem, ObjectNotFoundError)  # a name that may be known again
         return SentCallback(done=False, note=problem.detail, hopeless=hopeless)
     if 200 <= status < 300:
         return SentCallback(done=True)

@@ -7,7 +7,7 @@ import logging
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from function.background.jobs.store import JobStoreError
+from function.background.records import StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
@@ -117,7 +117,7 @@ class Changes:
                 known = {key: each.job.version for key, each in self._watched.items() if each.job}
                 try:
                     found = await self._book.changed(known)
-                except JobStoreError as error:
+                except StoreError as error:
                     log.warning("jobs cannot be looked at", extra={"reason": str(error)})
                     continue
                 except Exception:

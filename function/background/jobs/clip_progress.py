@@ -1,4 +1,4 @@
-"""A clip of a job while it is in work: how far it is, and its finished parts on the shelf."""
+"""How far a clip of a job is while it is worked on, and its finished parts."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("ember.jobs")
 
-_TELL_S = 1.0
+_MARK_S = 1.0
 
 
 class JobClipProgress:
-    """What a clip needs while it is in work: `Parts`, and whom to tell how far it is.
+    """What a clip reads and writes while it is worked on: a `ClipProgress`.
 
     Args:
-        shelf: has the parts.
+        files: has the parts.
         spec: the job.
-        at: which target.
-        item: it, as it is in the book.
-        keep_s: how long the shelf keeps a part.
-        mark: writes the target down.
+        index: of the target.
+        item: the target, as the store has it.
+        keep_s: how long a part is kept.
+        mark: puts the target down in the store.
 
     Attributes:
         item: the target as it is now.
@@ -38,52 +38,52 @@ class JobClipProgress:
 
     def __init__(
         self,
-        shelf: JobFiles,
+        files: JobFiles,
         spec: JobSpec,
-        at: int,
+        index: int,
         *,
         item: JobItem,
         keep_s: float,
         mark: Callable[[JobItem], Awaitable[object]],
     ) -> None:
-        self._shelf, self._spec, self._at, self._keep_s = shelf, spec, at, keep_s
+        self._files, self._spec, self._index, self._keep_s = files, spec, index, keep_s
         self._mark = mark
         self.item = replace(item, state=JobState.RUNNING, problem=None)
 
     def progress(self, done: int, total: int) -> None:
-        """See `Progress`."""
+        """Count the frames that are done."""
         self.item = replace(self.item, frames=(done, total))
 
-    async def tell(self) -> None:
-        """Write down how far it is, now and then, for ever."""
-        told = self.item
+    async def mark_now_and_then(self) -> None:
+        """Put down how far the target is, each second in which that has changed, for ever."""
+        marked = self.item
         while True:
-            await asyncio.sleep(_TELL_S)
-            if told != (now := self.item):
-                told = now
+            await asyncio.sleep(_MARK_S)
+            if marked != (now := self.item):
+                marked = now
                 await self._mark(now)
 
     async def get(self, name: str) -> bytes | None:
-        """See `Parts`. A part that another version of Ember has made is none."""
+        """A finished part; None where there is none that this version of Ember has made."""
         try:
-            kept = await self._shelf.get(self._place(name))
+            kept = await self._files.get(self._place(name))
             whole = await kept.whole() if kept else b""
         except JobFilesError as error:
             log.warning("a part cannot be read", extra={"reason": str(error)})
             return None
-        made_as, _, data = whole.partition(b"\n")
-        return data if made_as == name.encode() else None
+        name_then, _, data = whole.partition(b"\n")
+        return data if name_then == name.encode() else None
 
     async def put(self, name: str, data: bytes) -> None:
-        """See `Parts`. What cannot be kept is only for this try."""
+        """Keep a finished part; one that cannot be kept is lost with this try."""
         place, number = self._place(name), int(name.rpartition("-")[2])
         self.item = replace(self.item, parts=max(self.item.parts, number + 1))
         try:
             part = name.encode() + b"\n" + data
-            await self._shelf.put(place, part, self._keep_s, self._spec.holder)
+            await self._files.put(place, part, self._keep_s, self._spec.holder)
         except (JobFilesError, NoSpaceError) as error:
             log.warning("a part cannot be kept", extra={"reason": str(error) or "no room"})
         await self._mark(self.item)
 
     def _place(self, name: str) -> str:
-        return self._spec.part(self._at, int(name.rpartition("-")[2]))
+        return self._spec.part(self._index, int(name.rpartition("-")[2]))

@@ -1,7 +1,4 @@
-"""The shelf: where the photos of jobs are, what came with them and what came out.
-
-What every shelf can do, the one in memory, and the one in a bucket or a folder.
-"""
+"""The files of jobs, what came with them and what came out: in memory, or below a URI."""
 
 from __future__ import annotations
 
@@ -10,7 +7,8 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from function.problems import Problem
+from function.background.records import StoreError
+from function.problems import ObjectNotFoundError, Problem
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
@@ -20,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class KeptFile:
-    """A photo on a shelf: how many bytes it has, and they, piece by piece, once."""
+    """A file: its size in bytes, and its content, piece by piece, which can be read once."""
 
     size: int
     pieces: AsyncIterator[bytes]
@@ -31,10 +29,10 @@ class KeptFile:
 
 
 class JobFiles(Protocol):
-    """Keeps photos by names that nobody can guess. Every call may raise `JobFilesError`."""
+    """Keeps files by names that nobody can guess. Every call may raise `JobFilesError`."""
 
     async def put(self, name: str, data: bytes, keep_s: float, holder: str = "") -> None:
-        """Keep a photo for so long at least, in place of what has the name.
+        """Keep a file for so long at least, in place of what has the name.
 
         Args:
             name: its name.
@@ -48,11 +46,11 @@ class JobFiles(Protocol):
         ...
 
     async def get(self, name: str) -> KeptFile | None:
-        """A photo; None when there is none."""
+        """A file; None when there is none."""
         ...
 
     async def drop(self, names: Sequence[str]) -> None:
-        """Delete photos; those that are not there are passed over."""
+        """Delete files; those that are not there are passed over."""
         ...
 
     async def close(self) -> None:
@@ -60,12 +58,12 @@ class JobFiles(Protocol):
         ...
 
 
-class JobFilesError(Exception):
-    """The shelf cannot be reached."""
+class JobFilesError(StoreError):
+    """The files cannot be reached."""
 
 
 class NoSpaceError(Exception):
-    """There is no room for a photo: its holder has none, if it is `own`, or nobody has."""
+    """There is no room for a file: its holder has none, if it is `own`, or nobody has."""
 
     def __init__(self, *, own: bool = False) -> None:
         super().__init__()
@@ -74,7 +72,7 @@ class NoSpaceError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class FileBudget:
-    """How many bytes of photos may be kept: `all`, and of `each` holder; None for a half."""
+    """How many bytes of files may be kept: `all`, and of `each` holder; None for a half."""
 
     all: int
     each: int | None = None
@@ -90,7 +88,7 @@ class FileBudget:
 
 
 class InMemoryJobFiles:
-    """Keeps photos in this process: for one replica, and gone with it.
+    """Keeps files in this process: for one replica, and gone with it.
 
     Args:
         budget: how many bytes.
@@ -98,7 +96,7 @@ class InMemoryJobFiles:
 
     def __init__(self, budget: FileBudget) -> None:
         self._budget = budget
-        self._photos: dict[str, bytes] = {}
+        self._files: dict[str, bytes] = {}
         self._held: Counter[str] = Counter()
         self._holders: dict[str, str] = {}
 
@@ -108,48 +106,44 @@ class InMemoryJobFiles:
         return self._held.total()
 
     async def put(self, name: str, data: bytes, keep_s: float, holder: str = "") -> None:  # noqa: ARG002
-        """See `JobFiles`."""
-        before, size = len(self._photos.get(name, b"")), len(data)
+        before, size = len(self._files.get(name, b"")), len(data)
         mine = before if self._holders.get(name) == holder else 0
         if self.held - before + size > self._budget.all:
             raise NoSpaceError
         if holder and self._held[holder] - mine + size > self._budget.holder:
             raise NoSpaceError(own=True)
         await self.drop([name])
-        self._photos[name], self._holders[name] = data, holder
+        self._files[name], self._holders[name] = data, holder
         self._held[holder] += size
 
     async def get(self, name: str) -> KeptFile | None:
-        """See `JobFiles`."""
-        data = self._photos.get(name)
+        data = self._files.get(name)
         return None if data is None else KeptFile(len(data), _once(data))
 
     async def drop(self, names: Sequence[str]) -> None:
-        """See `JobFiles`."""
         for name in names:
-            if (data := self._photos.pop(name, None)) is not None:
+            if (data := self._files.pop(name, None)) is not None:
                 self._held[holder := self._holders.pop(name)] -= len(data)
                 if not self._held[holder]:
                     del self._held[holder]
 
     async def close(self) -> None:
-        """See `JobFiles`."""
+        pass
 
 
 class ObjectJobFiles:
-    """Keeps photos below a URI.
+    """Keeps files below a URI, as many as the bucket or the disk takes.
 
     Args:
-        storage: knows the place.
+        storage: reads and writes there.
         base: of a bucket, perhaps with the beginning of names, or of a folder; ends with `/`.
-        limit: the most bytes of one photo.
+        limit: the most bytes of one file.
     """
 
     def __init__(self, storage: Storage, base: str, limit: int) -> None:
         self._storage, self._base, self._limit = storage, base, limit
 
     async def put(self, name: str, data: bytes, keep_s: float, holder: str = "") -> None:  # noqa: ARG002
-        """See `JobFiles`; the bucket or the disk sets the limit."""
         try:
             kind = "application/octet-stream"
             await self._storage.write(self._base + name, data, media_type=kind)
@@ -157,24 +151,21 @@ class ObjectJobFiles:
             raise JobFilesError(problem.detail) from problem
 
     async def get(self, name: str) -> KeptFile | None:
-        """See `JobFiles`."""
         try:
             found = await self._storage.read(self._base + name, self._limit)
+        except ObjectNotFoundError:
+            return None
         except Problem as problem:
-            if problem.code == "object_not_found":
-                return None
             raise JobFilesError(problem.detail) from problem
         return KeptFile(len(found.data), _once(found.data))
 
     async def drop(self, names: Sequence[str]) -> None:
-        """See `JobFiles`."""
         try:
             await asyncio.gather(*(self._storage.delete(self._base + name) for name in names))
         except Problem as problem:
             raise JobFilesError(problem.detail) from problem
 
     async def close(self) -> None:
-        """See `JobFiles`."""
         await self._storage.close()
 
 

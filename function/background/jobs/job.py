@@ -32,7 +32,7 @@ class JobState(DocumentedEnum):
         return self in {JobState.QUEUED, JobState.RUNNING}
 
 
-class Call(DocumentedEnum):
+class CallbackState(DocumentedEnum):
     """What became of a job's callback."""
 
     NONE = "none", "there is none, or the job has not ended"
@@ -228,7 +228,7 @@ class Job:
     changed: float
     ends: float
     tries: int = 0
-    call: Call = Call.NONE
+    call: CallbackState = CallbackState.NONE
     calls: int = 0
     call_note: str = ""
 
@@ -245,7 +245,7 @@ class Job:
             changed=int(fields["changed"]) / 1e3,
             ends=int(fields["ends"]) / 1e3,
             tries=int(fields.get("tries", 0)),
-            call=Call(fields.get("call", Call.NONE)),
+            call=CallbackState(fields.get("call", CallbackState.NONE)),
             calls=int(fields.get("calls", 0)),
             call_note=fields.get("call_note", ""),
         )
@@ -270,8 +270,8 @@ class Job:
             for number in range(item.parts + 1)
         ]
 
-    def unbegun(self) -> int:
-        """The tokens of the targets that nobody has begun with."""
+    def tokens_not_started(self) -> int:
+        """The tokens of the targets that nobody has started."""
         pairs = zip(self.items, self.spec.prices, strict=False)
         return sum(price for item, price in pairs if item.state is JobState.QUEUED)
 

@@ -1,18 +1,17 @@
-"""What is told of a job: plain values, ready for JSON."""
+"""What the API says of a job: plain values, ready for JSON."""
 
 from __future__ import annotations
 
 from base64 import b64encode
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from function.background.facts import moment
 from function.background.jobs.job import JobState
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from function.background.jobs.job import Job, JobItem
-    from function.problems import Problem
 
 PATH = "/v1/jobs"
 
@@ -39,21 +38,9 @@ def of_job(job: Job) -> dict[str, Any]:
     }
 
 
-def of_problem(problem: Problem) -> dict[str, Any]:
-    """A problem without its request."""
-    told = {"code": problem.code, "title": problem.kind.title, "detail": problem.detail}
-    return told | {"hint": problem.hint}
-
-
 def of_image(result: Mapping[str, Any], data: bytes) -> dict[str, Any]:
     """A result itself."""
     return {"media_type": result["media_type"], "base64": b64encode(data).decode()}
-
-
-def moment(seconds: float) -> str:
-    """A time as RFC 3339 has it."""
-    at = datetime.fromtimestamp(seconds, UTC)
-    return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def _item(job: Job, at: int, item: JobItem) -> dict[str, Any]:

@@ -1,25 +1,26 @@
-"""The book of jobs: who works on what, and how far it is.
-
-What every book can do, and the one in memory. `book.lua` does the same inside Redis.
-"""
+"""Who works on which job, and how far it is: a view of records."""
 
 from __future__ import annotations
 
 import secrets
-import time
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from function.background.jobs.job import Call, Job, JobItem, JobState
+from function.background.jobs.job import CallbackState, Job, JobState
+from function.background.records import Namespace
 from function.request_context import Lane
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
-    from function.background.jobs.job import JobSpec
+    from function.background.jobs.job import JobItem, JobSpec
+    from function.background.records import Fields, RecordStore
 
-HEAD_START_MS = {Lane.INTERACTIVE: 0, Lane.STANDARD: 5_000, Lane.BULK: 30_000}
-"""By how much a job counts as later than it came: who is urgent goes ahead, and nobody starves."""
+JOBS = Namespace("ember:{jobs}:", records="ember:{jobs}:job:", leases="running")
+
+HEAD_START_S = {Lane.INTERACTIVE: 0.0, Lane.STANDARD: 5.0, Lane.BULK: 30.0}
+"""By how much a job counts as later than it came: urgent ones go ahead, and nothing starves. A bulk
+job that came at 0 s goes before an interactive one that comes at 31 s, not at 29 s."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,104 +47,6 @@ class EndedJob:
     before: JobState
 
 
-class JobStore(Protocol):
-    """Keeps jobs. Every call may raise `JobStoreError`.
-
-    What names a token changes nothing, and says so, unless the token is that of who works on it.
-    """
-
-    async def open(self, spec: JobSpec, limit: int, keep_s: float) -> OpenedJob:
-        """Write a job down, unless its name is taken.
-
-        Args:
-            spec: the job.
-            limit: how many jobs may be open.
-            keep_s: after how long it is over, done or not.
-
-        Raises:
-            FullError: as many are.
-        """
-        ...
-
-    async def get(self, key: str) -> Job | None:
-        """A job."""
-        ...
-
-    async def changed(self, known: Mapping[str, int]) -> dict[str, Job | None]:
-        """Of jobs whose version is known, those that have another now; None: there is none now."""
-        ...
-
-    async def of(self, owner: str | None, start: int, count: int) -> list[Job]:
-        """Jobs of an owner, or of everybody, the newest first."""
-        ...
-
-    async def take(self, lanes: Sequence[Lane], lease_s: float) -> TakenJob | None:
-        """The job that is next, of these lanes: one whose worker fell silent, else a queued one."""
-        ...
-
-    async def renew(self, key: str, token: str, lease_s: float) -> bool:
-        """Keep a job."""
-        ...
-
-    async def mark(self, key: str, token: str, place: int, item: JobItem) -> bool:
-        """Write down how far one target is."""
-        ...
-
-    async def finish(
-        self, key: str, token: str, state: JobState, items: Sequence[JobItem], keep_s: float
-    ) -> bool:
-        """Write down that it has ended, and how, with all its targets as they are now.
-
-        From now on its callback is due. To say so twice is the same as once.
-        """
-        ...
-
-    async def release(
-        self, key: str, token: str, again_s: float | None, items: Sequence[JobItem] = ()
-    ) -> bool:
-        """Give it up, for anybody to take after that time; None: at once, and it was no try.
-
-        Where its targets are told, they are written down as well.
-        """
-        ...
-
-    async def end(self, key: str, keep_s: float) -> EndedJob | None:
-        """Cancel it if it is open, else delete what came of it; None where there is no such job."""
-        ...
-
-    async def call(self, lease_s: float) -> Job | None:
-        """A job whose callback is due; nobody else gets it meanwhile."""
-        ...
-
-    async def called(self, key: str, call: Call, note: str, again_s: float) -> None:
-        """Write down what became of a callback; `PENDING` is due again after that time."""
-        ...
-
-    async def over(self) -> list[Job]:
-        """Some jobs whose time is over."""
-        ...
-
-    async def forget(self, key: str) -> None:
-        """Strike a job out."""
-        ...
-
-    async def ahead(self, key: str) -> int | None:
-        """How many jobs come before a queued one; None when it is not queued."""
-        ...
-
-    async def counts(self) -> dict[str, int]:
-        """How many jobs are `queued`, `running`, and have a callback `due`."""
-        ...
-
-    async def close(self) -> None:
-        """Close what it holds open."""
-        ...
-
-
-class JobStoreError(Exception):
-    """The book cannot be asked."""
-
-
 class JobStoreFullError(Exception):
     """No further job can be taken: as many are open, or there is too little `memory` left."""
 
@@ -152,218 +55,132 @@ class JobStoreFullError(Exception):
         self.memory = memory
 
 
-@dataclass(slots=True)
-class _Record:
-    spec: JobSpec
-    created: int
-    changed: int
-    ends: int
-    state: JobState = JobState.QUEUED
-    items: dict[int, JobItem] = field(default_factory=dict)
-    version: int = 1
-    tries: int = 0
-    token: str = ""
-    finisher: str = ""
-    call: Call = Call.NONE
-    calls: int = 0
-    call_note: str = ""
+class JobStore:
+    """Keeps jobs. Every call may raise `StoreError`.
 
-    def job(self) -> Job:
-        return Job(
-            self.spec,
-            self.state,
-            tuple(self.items.get(place, JobItem()) for place in range(self.spec.targets)),
-            self.version,
-            self.changed / 1e3,
-            self.ends / 1e3,
-            self.tries,
-            self.call,
-            self.calls,
-            self.call_note,
-        )
-
-
-class InMemoryJobStore:
-    """Keeps jobs in this process: for one replica, and gone with it.
+    What takes a token changes nothing, and returns False, unless the token is that of the worker.
 
     Args:
-        clock: milliseconds of Unix time.
+        records: where they are kept.
     """
 
-    def __init__(self, clock: Callable[[], int] = lambda: time.time_ns() // 1_000_000) -> None:
-        self._clock = clock
-        self._records: dict[str, _Record] = {}
-        self._queued: dict[str, int] = {}  # when it counts as having come
-        self._running: dict[str, int] = {}  # when its lease ends
-        self._calls: dict[str, int] = {}  # when its callback is due
+    def __init__(self, records: RecordStore) -> None:
+        self._records = records
 
     async def open(self, spec: JobSpec, limit: int, keep_s: float) -> OpenedJob:
-        """See `JobStore`."""
-        if known := self._records.get(spec.key):
-            return OpenedJob(known.job(), new=False)
-        if len(self._queued) + len(self._running) >= limit:
+        """Queue a job, unless its name is taken.
+
+        Args:
+            spec: the job.
+            limit: how many jobs may be open.
+            keep_s: after how long it is over, done or not.
+
+        Raises:
+            JobStoreFullError: there is no room for it.
+        """
+        if await self._records.nearly_full():
+            raise JobStoreFullError(memory=True)
+        fields = {"spec": spec.text(), "callback": str(int(spec.callback is not None))}
+        answer, found = await self._records.open(
+            spec.key,
+            spec.lane,
+            HEAD_START_S[spec.lane],
+            spec.owner,
+            fields,
+            limit=limit,
+            keep_s=keep_s,
+        )
+        if answer == "full":
             raise JobStoreFullError
-        now = self._clock()
-        record = self._records[spec.key] = _Record(spec, now, now, now + _ms(keep_s))
-        self._queued[spec.key] = now + HEAD_START_MS[spec.lane]
-        return OpenedJob(record.job(), new=True)
+        return OpenedJob(Job.of(found), new=answer == "new")
 
     async def get(self, key: str) -> Job | None:
-        """See `JobStore`."""
-        record = self._records.get(key)
-        return record.job() if record else None
+        """A job; None where there is none."""
+        return _job(await self._records.get(key))
 
     async def changed(self, known: Mapping[str, int]) -> dict[str, Job | None]:
-        """See `JobStore`."""
-        found = {key: self._records.get(key) for key in known}
-        return {
-            key: record.job() if record else None
-            for key, record in found.items()
-            if record is None or record.version != known[key]
-        }
+        """Of jobs whose version is known, those that have another now; None: there is none now."""
+        found = await self._records.changed(known)
+        return {key: _job(fields) for key, fields in found.items()}
 
     async def of(self, owner: str | None, start: int, count: int) -> list[Job]:
-        """See `JobStore`."""
-        found = [each for each in self._records.values() if owner in {None, each.spec.owner}]
-        found.sort(key=lambda each: -each.created)
-        return [each.job() for each in found[start : start + count]]
+        """Jobs of an owner, or of everybody, the newest first."""
+        return [Job.of(each) for each in await self._records.of(owner, start, count)]
 
     async def take(self, lanes: Sequence[Lane], lease_s: float) -> TakenJob | None:
-        """See `JobStore`."""
-        now = self._clock()
-        if (key := _first(self._running.items(), now)) is None:
-            may = [
-                (key, came)
-                for key, came in self._queued.items()
-                if self._records[key].spec.lane in lanes
-            ]
-            if (key := _first(may)) is None:
-                return None
-            del self._queued[key]
-        record = self._records[key]
-        record.state, record.token = JobState.RUNNING, secrets.token_hex(8)
-        record.tries += 1
-        self._running[key] = now + _ms(lease_s)
-        self._changed(record)
-        return TakenJob(record.job(), record.token)
+        """The next job: one whose worker fell silent, else a queued one of these lanes."""
+        token = secrets.token_hex(8)
+        found = await self._records.take(token, lease_s, JobState.RUNNING, lanes)
+        return TakenJob(Job.of(found[1]), token) if found else None
 
     async def renew(self, key: str, token: str, lease_s: float) -> bool:
-        """See `JobStore`."""
-        if record := self._mine(key, token):
-            self._running[key] = self._clock() + _ms(lease_s)
-        return record is not None
+        """Keep a job."""
+        return await self._records.renew(key, token, lease_s)
 
-    async def mark(self, key: str, token: str, place: int, item: JobItem) -> bool:
-        """See `JobStore`."""
-        if record := self._mine(key, token):
-            record.items[place] = item
-            self._changed(record)
-        return record is not None
+    async def mark(self, key: str, token: str, index: int, item: JobItem) -> bool:
+        """Write down how far one target is."""
+        return await self._records.mark(key, token, {f"item:{index}": item.text()})
 
     async def finish(
         self, key: str, token: str, state: JobState, items: Sequence[JobItem], keep_s: float
     ) -> bool:
-        """See `JobStore`."""
-        if record := self._mine(key, token):
-            record.items.update(enumerate(items))
-            record.finisher = token
-            self._close(record, state, keep_s)
-        found = self._records.get(key)
-        return found is not None and found.finisher == token != ""
+        """Write down that it has ended, and how, with all its targets as they are now.
+
+        From now on its callback is due. To say so twice is the same as once.
+        """
+        return await self._records.finish(key, token, state, _items(items), keep_s)
 
     async def release(
         self, key: str, token: str, again_s: float | None, items: Sequence[JobItem] = ()
     ) -> bool:
-        """See `JobStore`."""
-        if record := self._mine(key, token):
-            record.items.update(enumerate(items))
-            record.state, record.token = JobState.QUEUED, ""
-            record.tries -= again_s is None
-            self._running[key] = self._clock() + _ms(again_s or 0)
-            self._changed(record)
-        return record is not None
+        """Give it up, for anybody to take after that time; None: at once, and it was no try.
+
+        Given items are written down as well.
+        """
+        fields = {"state": JobState.QUEUED, **_items(items)}
+        tried = again_s is not None
+        return await self._records.release(key, token, again_s or 0.0, fields, tried=tried)
 
     async def end(self, key: str, keep_s: float) -> EndedJob | None:
-        """See `JobStore`."""
-        if (record := self._records.get(key)) is None:
-            return None
-        before = record.state
-        if before.open:
-            self._close(record, JobState.CANCELLED, keep_s)
-        elif before is not JobState.DELETED:
-            record.state, record.items = JobState.DELETED, {}
-            self._calls.pop(key, None)
-            self._changed(record)
-        return EndedJob(record.job(), before)
+        """Cancel it if it is open, else delete what came of it; None where there is no such job."""
+        before, found = await self._records.end(key, keep_s)
+        return EndedJob(Job.of(found), JobState(before)) if found else None
 
     async def call(self, lease_s: float) -> Job | None:
-        """See `JobStore`."""
-        now = self._clock()
-        if (key := _first(self._calls.items(), now)) is None:
-            return None
-        self._calls[key] = now + _ms(lease_s)
-        record = self._records[key]
-        record.calls += 1
-        return record.job()
+        """A job whose callback is due; nobody else gets it for so long."""
+        return _job(await self._records.call(lease_s))
 
-    async def called(self, key: str, call: Call, note: str, again_s: float) -> None:
-        """See `JobStore`."""
-        if key not in self._calls:
-            return
-        del self._calls[key]
-        record = self._records[key]
-        record.call, record.call_note = call, note
-        if call is Call.PENDING:
-            self._calls[key] = self._clock() + _ms(again_s)
-        self._changed(record)
+    async def called(self, key: str, state: CallbackState, note: str, again_s: float) -> None:
+        """Write down what became of a callback; `PENDING` is due again after that time."""
+        fields = {"call": state, "call_note": note}
+        pending = state is CallbackState.PENDING
+        await self._records.called(key, fields, again_s if pending else None)
 
     async def over(self) -> list[Job]:
-        """See `JobStore`."""
-        now = self._clock()
-        return [each.job() for each in self._records.values() if each.ends <= now]
+        """Some jobs whose time is over."""
+        return [Job.of(each) for each in await self._records.over()]
 
     async def forget(self, key: str) -> None:
-        """See `JobStore`."""
-        for each in (self._records, self._queued, self._running, self._calls):
-            each.pop(key, None)
+        """Delete a job from everywhere."""
+        await self._records.forget(key)
 
     async def ahead(self, key: str) -> int | None:
-        """See `JobStore`."""
-        if (mine := self._queued.get(key)) is None:
-            return None
-        return sum(came < mine for came in self._queued.values())
+        """How many jobs come before a queued one; None when it is not queued."""
+        return await self._records.ahead(key)
 
     async def counts(self) -> dict[str, int]:
-        """See `JobStore`."""
-        found = (self._queued, self._running, self._calls)
-        return dict(zip(("queued", "running", "due"), map(len, found), strict=True))
+        """How many jobs are `queued`, `running`, and have a callback `due`."""
+        queued, running, due = await self._records.counts()
+        return {"queued": queued, "running": running, "due": due}
 
     async def close(self) -> None:
-        """See `JobStore`."""
-
-    def _mine(self, key: str, token: str) -> _Record | None:
-        record = self._records.get(key)
-        return record if record and token and record.token == token else None
-
-    def _close(self, record: _Record, state: JobState, keep_s: float) -> None:
-        now, key = self._clock(), record.spec.key
-        record.state, record.token, record.ends = state, "", now + _ms(keep_s)
-        self._queued.pop(key, None)
-        self._running.pop(key, None)
-        if record.spec.callback:
-            record.call, self._calls[key] = Call.PENDING, now
-        self._changed(record)
-
-    def _changed(self, record: _Record) -> None:
-        record.version += 1
-        record.changed = self._clock()
+        """Close all connections."""
+        await self._records.close()
 
 
-def _first(scores: Iterable[tuple[str, int]], until: float = float("inf")) -> str | None:
-    """The key with the lowest score, if that is no higher than `until`."""
-    key, score = min(scores, key=lambda each: each[1], default=("", until))
-    return key if key and score <= until else None
+def _job(fields: Fields) -> Job | None:
+    return Job.of(fields) if fields else None
 
 
-def _ms(seconds: float) -> int:
-    return int(seconds * 1e3)
+def _items(items: Sequence[JobItem]) -> dict[str, str]:
+    return {f"item:{index}": item.text() for index, item in enumerate(items)}

@@ -62,14 +62,16 @@ def build_event_processor(
 
 
 def _dedup_store(redis: RedisSettings) -> DedupStore:
+    from function.background.events.dedup import EVENTS, DedupStore
+
     if redis.redis_url is None:
-        from function.background.events.dedup import InMemoryDedupStore
+        from function.background.in_memory import InMemoryRecords
 
-        return InMemoryDedupStore()
+        return DedupStore(InMemoryRecords())
     with needing_redis():
-        from function.background.events.redis_dedup import RedisDedupStore
+        from function.background.redis_records import RedisRecords
 
-        return RedisDedupStore(redis.redis_url, redis.redis_timeout_s)
+        return DedupStore(RedisRecords(redis.redis_url, redis.redis_timeout_s, EVENTS))
 
 
 def _sink(events: EventSettings) -> EventSink | None:

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
+from function.background.in_memory import InMemoryRecords
 from function.background.jobs.files import FileBudget, InMemoryJobFiles, ObjectJobFiles
-from function.background.jobs.store import InMemoryJobStore
+from function.background.jobs.store import JOBS, JobStore
 from function.extras import needing_redis
 from function.storage.storage import Storage
 from warmup.settings.variables import SettingsError
 
 if TYPE_CHECKING:
     from function.background.jobs.files import JobFiles
-    from function.background.jobs.store import JobStore
     from function.settings.access import RedisSettings
     from function.settings.background import JobSettings
 
@@ -30,11 +30,11 @@ def build_job_store(redis: RedisSettings) -> JobStore:
         SettingsError: Redis cannot be used.
     """
     if (url := jobs_redis_url(redis)) is None:
-        return InMemoryJobStore()
+        return JobStore(InMemoryRecords())
     with needing_redis(_setting(redis)):
-        from function.background.jobs.redis_store import RedisJobStore
+        from function.background.redis_records import RedisRecords
 
-        return RedisJobStore(url, redis.redis_timeout_s)
+        return JobStore(RedisRecords(url, redis.redis_timeout_s, JOBS))
 
 
 def build_job_files(
@@ -59,7 +59,7 @@ def build_job_files(
     if (url := jobs_redis_url(redis)) is None:
         return InMemoryJobFiles(budget)
     with needing_redis(_setting(redis)):
-        from function.background.jobs.redis_store import RedisJobFiles
+        from function.background.jobs.redis_files import RedisJobFiles
 
         return RedisJobFiles(url, redis.redis_timeout_s, budget)
 

@@ -13,18 +13,19 @@ from redis.exceptions import ConnectionError as BrokenError
 from function.admission.account import Allowance
 from function.admission.quota import Quota
 from function.admission.redis_accounts import RedisAccounts
-from function.background.events.dedup import EventKeys
-from function.background.events.redis_dedup import RedisDedupStore as SharedLedger
+from function.background.events.dedup import EVENTS, DedupStore, EventKeys
 from function.background.jobs.files import FileBudget
 from function.background.jobs.job import JobSpec, JobState
-from function.background.jobs.redis_store import RedisJobFiles, RedisJobStore
-from function.patience import within
+from function.background.jobs.redis_files import RedisJobFiles
+from function.background.jobs.store import JOBS, JobStore
+from function.background.redis_records import RedisRecords
 from function.problems import Problem
-from function.redis import Client
+from function.redis.client import Client
+from function.redis.timeout import timeout
 from function.request_context import Lane
 
 SPEC = JobSpec("a", "ann", "digest", "at", Lane.BULK, 1.5)
-KEYS = EventKeys("upload", "event")
+KEYS = EventKeys.of("upload", "source", "event")
 PLENTY = Allowance(1000)
 
 
@@ -32,9 +33,12 @@ class Everyone:
     """All users of Redis, and everything that each of them asks."""
 
     def __init__(self, url, timeout_s=2.0):
-        self.quota, self.ledger = RedisAccounts(url, timeout_s), SharedLedger(url, timeout_s)
+        self.quota, self.ledger = (
+            RedisAccounts(url, timeout_s),
+            DedupStore(RedisRecords(url, timeout_s, EVENTS)),
+        )
         self.book, self.shelf = (
-            RedisJobStore(url, timeout_s),
+            JobStore(RedisRecords(url, timeout_s, JOBS)),
             RedisJobFiles(url, timeout_s, FileBudget(10**7)),
         )
 
@@ -222,7 +226,7 @@ async def test_a_busy_loop_is_no_slow_redis(redis_server):
             hold(0.3)
 
     for _ in range(3):
-        answers = await asyncio.gather(*(client.ask("ECHO", "x") for _ in range(20)), busy())
+        answers = await asyncio.gather(*(client.execute("ECHO", "x") for _ in range(20)), busy())
         assert answers[:20] == [b"x"] * 20
     await client.close()
 
@@ -245,21 +249,21 @@ async def test_a_burst_takes_what_there_is_to_the_token(redis_server):
 
 async def test_a_redis_that_answers_nothing_ends_in_time(redis_server):
     client = Client(redis_server.url, 0.2, 2)
-    await client.ask("PING")
+    await client.execute("PING")
     redis_server.pause()
     with pytest.raises(TimeoutError):
-        await client.ask("PING")
+        await client.execute("PING")
     redis_server.resume()
-    assert await client.ask("PING") == b"PONG"
+    assert await client.execute("PING") == b"PONG"
     await client.close()
 
 
 async def test_a_limit_counts_the_time_in_which_an_answer_could_be_seen():
     with pytest.raises(TimeoutError):
-        async with within(0.05):
+        async with timeout(0.05):
             await asyncio.sleep(60)
     answer = asyncio.get_running_loop().create_future()
-    async with within(0.05):
+    async with timeout(0.05):
         asyncio.get_running_loop().call_later(0.3, answer.set_result, 1)
         hold(0.35)
         assert await answer == 1

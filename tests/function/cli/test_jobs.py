@@ -8,7 +8,9 @@ import pytest
 
 from function.background.jobs.files import FileBudget
 from function.background.jobs.job import JobItem, JobSpec, JobState
-from function.background.jobs.redis_store import RedisJobFiles, RedisJobStore
+from function.background.jobs.redis_files import RedisJobFiles
+from function.background.jobs.store import JOBS, JobStore
+from function.background.redis_records import RedisRecords
 from function.request_context import Lane
 from tests.function.cli.test_keys import ember
 
@@ -16,7 +18,10 @@ from tests.function.cli.test_keys import ember
 @pytest.fixture
 async def filled(redis):
     """A Redis with three jobs: two have ended, one of them of ann; its address."""
-    book, shelf = RedisJobStore(redis.url, 2.0), RedisJobFiles(redis.url, 2.0, FileBudget(10**6))
+    book, shelf = (
+        JobStore(RedisRecords(redis.url, 2.0, JOBS)),
+        RedisJobFiles(redis.url, 2.0, FileBudget(10**6)),
+    )
     for name, subject in (("a", "ann"), ("b", None), ("c", "bob")):
         spec = JobSpec(name, subject, "d", f"at-{name}", Lane.BULK, 1e9)
         await book.open(spec, 10, 3600)

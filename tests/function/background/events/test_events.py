@@ -65,7 +65,7 @@ def until(attempt, patience_s=30):
 
 class TestAnUpload:
     @pytest.mark.parametrize("form", forms.ALL)
-    def test_in_every_form_gives_one_output_with_the_right_pixels(
+    def test_an_upload_in_every_form_of_event_gives_one_output_with_the_right_pixels(
         self, live, cloud, expected, form
     ):
         name = f"in/{form}/ä b%20c+d.jpg"
@@ -81,7 +81,7 @@ class TestAnUpload:
         }
         assert np.array_equal(pixels(blob.download_as_bytes()), expected["webp"])
 
-    def test_is_told_of_in_a_valid_event(self, live, cloud):
+    def test_the_result_is_a_valid_event(self, live, cloud):
         upload = cloud.upload("in/told.jpg")
         event = told(post(live, forms.binary(upload), traceparent=TRACEPARENT))
         uri = f"gs://uploads/in/told.jpg#{upload['generation']}"
@@ -104,7 +104,7 @@ class TestAnUpload:
             }.items()
         )
 
-    def test_that_comes_twice_is_done_once_and_told_of_alike(self, live, cloud):
+    def test_an_event_that_comes_twice_is_done_once_and_answered_alike(self, live, cloud):
         upload = cloud.upload("in/twice.jpg")
         first = told(post(live, forms.binary(upload)))
         before = cloud.output("in/twice.webp").generation
@@ -120,7 +120,7 @@ class TestAnUpload:
             assert again.get_data() == first.get_data()
         assert cloud.output("in/twice.webp").generation == before
 
-    def test_that_comes_ten_times_at_once_is_done_once(self, live, cloud):
+    def test_an_event_that_comes_ten_times_at_once_is_done_once(self, live, cloud):
         upload = cloud.upload("in/ten.jpg")
         posts = [in_background(post, live, forms.binary(upload)) for _ in range(10)]
         for _, thread in posts:
@@ -129,7 +129,9 @@ class TestAnUpload:
         assert outcomes == ["done"] + ["duplicate"] * 9
         assert cloud.output("in/ten.webp").metageneration == 1
 
-    def test_of_the_same_name_replaces_its_output_and_an_older_one_never_does(self, live, cloud):
+    def test_a_newer_upload_of_the_same_name_replaces_the_output_and_an_older_one_never_does(
+        self, live, cloud
+    ):
         old = cloud.upload("in/again.jpg")
         post(live, forms.binary(old))
         first = cloud.output("in/again.webp").generation
@@ -139,7 +141,7 @@ class TestAnUpload:
         assert second.generation > first
         assert second.metadata["ember-of"].endswith(new["generation"])
 
-    def test_that_is_late_does_not_undo_a_newer_one(self, live, cloud):
+    def test_an_event_that_is_late_does_not_undo_a_newer_upload(self, live, cloud):
         old = cloud.upload("in/late.jpg")
         new = cloud.upload("in/late.jpg", COLLINS + b"\0")
         assert outcome(post(live, forms.binary(new, id="new"))) == "done"
@@ -148,29 +150,31 @@ class TestAnUpload:
         assert (answer.status, answer.body, outcome(answer)) == (204, b"", "superseded")
         assert cloud.output("in/late.webp").generation == before
 
-    def test_that_was_replaced_before_its_event_came_is_superseded(self, live, cloud):
+    def test_an_upload_that_was_replaced_before_its_event_came_is_superseded(self, live, cloud):
         old = cloud.upload("in/replaced.jpg")
         cloud.upload("in/replaced.jpg", COLLINS + b"\0")
         assert outcome(post(live, forms.binary(old))) == "superseded"
         assert cloud.output("in/replaced.webp") is None
 
-    def test_whose_output_was_written_before_a_crash_is_not_written_again(self, cloud, rules, live):
+    def test_an_output_that_was_written_before_a_crash_is_not_written_again(
+        self, cloud, rules, live
+    ):
         upload = cloud.upload("in/crash.jpg")
         post(live, forms.binary(upload))
         before = cloud.output("in/crash.webp").generation
-        with Live(events=rules, uri_networks=HERE) as another:  # whose ledger knows nothing
+        with Live(events=rules, uri_networks=HERE) as another:  # it knows nothing of the first
             event = told(post(another, forms.binary(upload)))
         assert event.get_data()["output"]["generation"] == str(before)
         assert cloud.output("in/crash.webp").generation == before
 
-    def test_never_replaces_what_is_not_its_output(self, live, cloud):
+    def test_an_upload_never_replaces_what_is_not_its_output(self, live, cloud):
         cloud.swapped.blob("in/taken.webp").upload_from_string(b"precious")
         upload = cloud.upload("in/taken.jpg")
         answer = post(live, forms.binary(upload))
         answer.problem("output_taken", 422)
         assert cloud.output("in/taken.webp").download_as_bytes() == b"precious"
 
-    def test_that_no_rule_fits_is_nothing_to_do(self, live, cloud):
+    def test_an_upload_that_no_rule_fits_is_ignored(self, live, cloud):
         answer = post(live, forms.binary(cloud.upload("elsewhere/a.jpg")))
         assert (answer.status, answer.body, outcome(answer)) == (204, b"", "ignored")
         other = forms.resource("another-bucket", "a.jpg")
@@ -214,7 +218,7 @@ class TestSources:
             ('{"source": "hopper", "quality": 0}', "bad_value"),
         ],
     )
-    def test_a_file_that_says_nothing_good_is_told_about(self, live, cloud, text, code):
+    def test_a_bad_file_beside_the_upload_is_reported(self, live, cloud, text, code):
         name = f"beside/{abs(hash(text))}"
         if text is not None:
             cloud.uploads.blob(f"{name}.json").upload_from_string(text)
@@ -234,21 +238,21 @@ class TestCircles:
         assert outcome(post(live, forms.pushed(copied, payload=False))) == "ignored"
         assert cloud.output("in/copied.webp") is None
 
-    def test_an_answer_that_comes_back_as_an_event_is_nothing_to_do(self, live, cloud):
+    def test_a_result_that_comes_back_as_an_event_is_ignored(self, live, cloud):
         answer = post(live, forms.binary(cloud.upload("in/back.jpg")))
         headers = {k: v for k, v in answer.headers.items() if k.lower().startswith("ce-")}
         assert outcome(post(live, (headers, answer.body))) == "ignored"
 
 
 class TestWhatCannotWork:
-    def test_is_answered_with_the_reason_each_time(self, live, cloud):
+    def test_what_cannot_work_is_answered_with_the_reason_each_time(self, live, cloud):
         upload = cloud.upload("in/nobody.jpg", NOBODY)
         for expected in ("failed", "duplicate"):
             answer = post(live, forms.binary(upload))
             answer.problem("no_face", 422)
             assert outcome(answer) == expected
 
-    def test_has_no_status_that_brokers_take_for_a_reason_to_try_again(self, live, cloud):
+    def test_what_cannot_work_has_no_status_that_makes_brokers_try_again(self, live, cloud):
         odd = {
             "in/text.jpg": b"no photo at all",
             "in/cut.jpg": COLLINS[:3000],
@@ -261,15 +265,15 @@ class TestWhatCannotWork:
         gone = forms.resource("uploads", "in/gone.jpg", 5)
         post(live, forms.binary(gone, id="gone")).problem("object_not_found", 422)
 
-    def test_names_that_climb_are_refused(self, live, cloud):
+    def test_names_of_uploads_that_lead_out_of_their_folder_are_refused(self, live, cloud):
         upload = cloud.upload("in/../../etc/a.jpg")
         post(live, forms.binary(upload)).problem("bad_value", 422)
 
-    def test_what_is_no_event_is_said_to_be_none(self, live):
+    def test_a_body_that_is_no_event_is_refused(self, live):
         answer = live.json("/", {"id": "1", "source": "s"})
         assert answer.problem("bad_event", 400)["attribute"] == "type"
 
-    def test_what_is_too_long_is_refused_unread(self, live):
+    def test_a_body_that_is_too_long_is_refused_unread(self, live):
         headers = {"Content-Type": "application/json", "Content-Length": str(10**9)}
         answer = live.send("POST", "/", b"", headers)
         assert answer.problem("body_too_large", 413)["limit"] == 1024**2
@@ -281,7 +285,7 @@ class TestWhatCannotWork:
 
 
 class TestABatch:
-    def test_is_answered_with_a_batch(self, live, cloud):
+    def test_a_batch_is_answered_with_a_batch(self, live, cloud):
         good = [cloud.upload(f"in/batch-{n}.jpg") for n in range(2)]
         bad = cloud.upload("in/batch-bad.jpg", NOBODY)
         bodies = [forms.structured(each, id=f"b{n}")[1] for n, each in enumerate([*good, bad])]
@@ -296,11 +300,11 @@ class TestABatch:
         ]
         assert outcome(answer) == "done;n=2, failed;n=1"
 
-    def test_in_which_nothing_works_is_refused(self, live, cloud):
+    def test_a_batch_in_which_nothing_works_is_refused(self, live, cloud):
         bad = cloud.upload("in/batch-none.jpg", NOBODY)
         post(live, forms.batch(forms.structured(bad)[1])).problem("no_face", 422)
 
-    def test_in_which_one_has_to_come_again_comes_again(self, cloud, rules, closed):
+    def test_a_batch_in_which_one_event_has_to_come_again_comes_again(self, cloud, rules, closed):
         good, slow = cloud.upload("in/batch-good.jpg"), cloud.upload("slow/batch.jpg")
         request = forms.batch(forms.structured(good)[1], forms.structured(slow)[1])
         with Live(events=rules, uri_networks=HERE, event_ack_s=3.0) as server:
@@ -311,12 +315,12 @@ class TestABatch:
             until(lambda: cloud.output("slow/batch.jpg"))
             assert outcome(post(server, request)) == "duplicate;n=2"
 
-    def test_in_which_nothing_is_to_be_done_is_empty(self, live):
+    def test_a_batch_in_which_nothing_is_to_be_done_has_an_empty_answer(self, live):
         assert post(live, forms.batch()).status == 204
 
 
 class TestASink:
-    def test_gets_each_result_once_and_the_answer_is_empty(self, sinking, cloud, sink):
+    def test_a_sink_gets_each_result_once_and_the_answer_is_empty(self, sinking, cloud, sink):
         upload = cloud.upload("in/sink.jpg")
         answer = post(sinking, forms.binary(upload), traceparent=TRACEPARENT)
         assert (answer.status, answer.body, outcome(answer)) == (204, b"", "done")
@@ -326,14 +330,14 @@ class TestASink:
         assert event.get_extension("team") == "photos"
         assert event.get_extension("traceparent")[3:35] == TRACEPARENT[3:35]
 
-    def test_is_told_of_failures_too(self, sinking, cloud, sink):
+    def test_a_sink_gets_failures_too(self, sinking, cloud, sink):
         upload = cloud.upload("in/sink-nobody.jpg", NOBODY)
         post(sinking, forms.binary(upload)).problem("no_face", 422)
         (event,) = sink.of(f"gs://uploads/in/sink-nobody.jpg#{upload['generation']}")
         assert event.get_type() == "dev.ember.swap.failed.v1"
         assert event.get_data()["problem"]["code"] == "no_face"
 
-    def test_that_is_down_makes_the_event_come_again_and_the_swap_is_not_repeated(
+    def test_a_sink_that_is_down_makes_the_event_come_again_and_the_swap_is_not_repeated(
         self, sinking, cloud, sink
     ):
         upload = cloud.upload("in/sink-down.jpg")
@@ -351,7 +355,9 @@ class TestASink:
 
 
 class TestLongWork:
-    def test_is_not_acknowledged_where_nothing_outlives_the_process(self, cloud, rules, closed):
+    def test_long_work_is_not_acknowledged_where_nothing_outlives_the_process(
+        self, cloud, rules, closed
+    ):
         with Live(events=rules, uri_networks=HERE, event_ack_s=2.0) as server:
             upload = cloud.upload("slow/memory.jpg")
             for _ in range(2):
@@ -364,7 +370,7 @@ class TestLongWork:
             assert told(answer).get_data()["output"]["uri"] == "gs://swapped/slow/memory.jpg"
             assert cloud.output("slow/memory.jpg").metageneration == 1
 
-    def test_beyond_the_room_there_is_has_to_come_later(self, cloud, rules, closed):
+    def test_events_beyond_the_limit_have_to_come_later(self, cloud, rules, closed):
         limits = {"queue_limit": 1, "threads": 1, "event_ack_s": 2.0}
         with Live(events=rules, uri_networks=HERE, **limits) as server:
             first, second = (cloud.upload(f"slow/room-{n}.jpg") for n in range(2))
@@ -376,7 +382,7 @@ class TestLongWork:
             until(lambda: cloud.output("slow/room-0.jpg"))
             until(lambda: post(server, forms.binary(second, id="2")).status == 200)
 
-    def test_a_client_that_goes_away_stops_nothing(self, cloud, rules, closed, live):
+    def test_a_client_that_goes_away_stops_no_event(self, cloud, rules, closed, live):
         import socket
 
         upload = cloud.upload("slow/left.jpg")

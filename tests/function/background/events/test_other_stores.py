@@ -63,7 +63,7 @@ def test_each_record_of_a_notification_is_done(live, folder):
 
 
 @pytest.mark.parametrize("name", ["in/../../secret.jpg", "in/../secret.jpg", "in/./a.jpg"])
-def test_names_that_climb_are_neither_read_nor_written(live, folder, name):
+def test_names_that_lead_out_of_the_folder_are_neither_read_nor_written(live, folder, name):
     before = sorted(folder.rglob("*"))
     answer = post(live, forms.minio(forms.record("photos", name)))
     answer.problem("bad_value", 422)

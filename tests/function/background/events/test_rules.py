@@ -76,7 +76,7 @@ def test_outputs_are_named_by_a_template(rules, template, uri):
 
 
 @pytest.mark.parametrize("name", ["../x.jpg", "a/../../x.jpg", "./x", "a/..", "a\nb.jpg", "\0"])
-def test_names_that_climb_are_refused(rules, name):
+def test_names_that_lead_out_of_their_folder_are_refused(rules, name):
     from dataclasses import replace
 
     with pytest.raises(Problem) as raised:
@@ -100,12 +100,12 @@ def test_outputs_are_known_by_their_mark_and_by_their_place(rules):
         ("gs://uploads/i{name}", 'prefix = "in/"'),
     ],
 )
-def test_rules_that_would_eat_their_own_outputs_are_refused(rules, output, more):
+def test_rules_that_would_read_their_own_outputs_are_refused(rules, output, more):
     with pytest.raises(SettingsError, match="its outputs would be among what rule portraits reads"):
         rules(RULE.replace("gs://swapped/{name}", output) + more)
 
 
-def test_rules_that_would_feed_each_other_are_refused(rules):
+def test_rules_that_would_read_outputs_of_each_other_are_refused(rules):
     back = RULE.replace("portraits", "back").replace("uploads", "swapped")
     back = back.replace("gs://swapped/{name}", "gs://third/{name}")
     with pytest.raises(SettingsError, match="rule portraits: its outputs would be among"):
@@ -137,13 +137,13 @@ def test_rules_that_would_feed_each_other_are_refused(rules):
         ("[sources]\nalice = 1\n" + RULE, "source alice"),
     ],
 )
-def test_what_is_wrong_is_named(rules, text, told):
+def test_an_error_of_the_file_is_named(rules, text, told):
     with pytest.raises(SettingsError) as raised:
         rules(text)
     assert told in str(raised.value)
 
 
-def test_all_that_is_wrong_is_told_at_once(rules):
+def test_all_errors_of_the_file_are_reported_at_once(rules):
     with pytest.raises(SettingsError) as raised:
         rules(RULE + "quality = 0" + RULE + 'format = "bmp"')
     assert len(raised.value.problems) == 2

@@ -61,7 +61,7 @@ class TestWhoMaySend:
             {"email": NOTIFIER.upper(), "email_verified": True},
         ],
     )
-    def test_whoever_is_named_may(self, guarded, cloud, claims):
+    def test_a_named_sender_may_send_events(self, guarded, cloud, claims):
         name = f"in/allowed-{len(str(claims))}.jpg"
         upload = cloud.upload(name)
         assert outcome(post(guarded, forms.binary(upload), **bearer(**claims))) == "done"
@@ -82,27 +82,27 @@ class TestWhoMaySend:
             {"tier": "operator"},
         ],
     )
-    def test_nobody_else_of_the_same_issuer_may(self, guarded, cloud, claims):
+    def test_another_subject_of_the_same_issuer_may_not_send_events(self, guarded, cloud, claims):
         upload = cloud.upload("in/forged.jpg")
         answer = post(guarded, forms.binary(upload), **bearer(**claims))
         assert answer.problem("forbidden", 403)["setting"] == "EMBER_EVENT_SENDERS"
         assert cloud.output("in/forged.webp") is None
 
-    def test_that_is_said_before_the_event_is_read(self, guarded):
+    def test_a_sender_is_refused_before_the_event_is_read(self, guarded):
         headers = {"Content-Type": "application/json"} | bearer()
         guarded.send("POST", "/", b"[", headers).problem("forbidden", 403)
 
-    def test_to_call_the_api_is_another_right(self, guarded):
+    def test_a_sender_that_is_refused_may_still_call_the_api(self, guarded):
         answer = guarded.get("/v1/quota", **bearer())
         assert answer.status == 200
 
     @pytest.mark.parametrize("sent", ["Bearer \xff", "Bearer \u20ac".encode(), "Bearer " + "[" * 9])
-    def test_what_are_no_credentials_is_401(self, guarded, cloud, sent):
+    def test_a_sender_without_valid_credentials_is_401(self, guarded, cloud, sent):
         upload = cloud.upload("in/nobody.jpg")
         answer = post(guarded, forms.binary(upload), Authorization=sent)
         answer.problem("unauthenticated", 401)
 
-    def test_without_names_nobody_with_a_key_may(self, cloud, rules, tmp_path):
+    def test_without_named_senders_nobody_with_a_key_may_send_events(self, cloud, rules, tmp_path):
         key, line = keys.new("ann", "operator")
         (tmp_path / "keys").write_text(line)
         upload = cloud.upload("in/key.jpg")
@@ -117,19 +117,19 @@ class TestWhoMaySend:
 class TestWhatAnEventDecides:
     """With one who may send, and who lies."""
 
-    def test_metadata_are_those_of_the_store(self, live, cloud):
+    def test_metadata_in_an_event_do_not_count_where_the_storage_has_them(self, live, cloud):
         upload = cloud.upload("named/bare.jpg")
         forged = upload | {"metadata": {"source": "hopper"}}
         assert outcome(post(live, forms.binary(forged))) == "ignored"
         assert outcome(post(live, forms.pushed(forged))) == "ignored"
         assert cloud.output("swapped/named/bare.jpg", cloud.uploads) is None
 
-    def test_the_mark_of_an_output_is_that_of_the_store(self, live, cloud):
+    def test_the_mark_of_an_output_in_an_event_does_not_count(self, live, cloud):
         copied = cloud.upload("in/unmarked.jpg", **{"ember-of": "uploads/in/x.jpg#1"})
         forged = {key: value for key, value in copied.items() if key != "metadata"}
         assert outcome(post(live, forms.binary(forged))) == "ignored"
 
-    def test_the_id_of_another_event_does_not_burn_it(self, live, cloud):
+    def test_an_event_with_the_id_of_another_does_not_make_that_one_a_duplicate(self, live, cloud):
         genuine, other = cloud.upload("in/genuine.jpg"), cloud.upload("in/other.jpg")
         id_ = "an-id-that-can-be-guessed"
         source = {"source": "//storage.googleapis.com/projects/_/buckets/uploads"}
@@ -137,7 +137,7 @@ class TestWhatAnEventDecides:
         assert outcome(post(live, forms.binary(genuine, id=id_, **source))) == "done"
         assert outcome(post(live, forms.binary(genuine, id=id_, **source))) == "duplicate"
 
-    def test_an_upload_that_is_not_there_does_not_burn_the_id_either(self, live, cloud):
+    def test_an_event_about_a_missing_upload_does_not_use_its_id_up(self, live, cloud):
         genuine = cloud.upload("in/later.jpg")
         missing = forms.resource("uploads", "in/never.jpg", 3)
         post(live, forms.binary(missing, id="i", source="s")).problem("object_not_found", 422)
@@ -165,20 +165,20 @@ def asking(cloud, tmp_path_factory):
 
 
 class TestARuleThatAsksForMoreThanAName:
-    def test_is_asked_about_what_the_store_says(self, asking, cloud):
+    def test_a_rule_that_asks_for_metadata_gets_those_of_the_storage(self, asking, cloud):
         upload = cloud.upload("typed/a.jpg", kind="portrait")
         assert outcome(post(asking, forms.pushed(upload, payload=False))) == "done"
         other = cloud.upload("typed/b.jpg", kind="landscape")
         assert outcome(post(asking, forms.binary(other))) == "ignored"
 
     @pytest.mark.parametrize("form", ["binary", "pushed", "pushed without payload"])
-    def test_an_upload_that_is_missing_is_no_silence(self, asking, form):
+    def test_a_missing_upload_is_reported_though_the_rule_asks_for_metadata(self, asking, form):
         missing = forms.resource("uploads", f"typed/{form}.jpg", 4)
         answer = post(asking, forms.ALL[form](missing))
         answer.problem("object_not_found", 422)
         assert outcome(answer) == "failed"
 
-    def test_what_was_done_before_it_was_deleted_is_a_duplicate(self, asking, cloud):
+    def test_an_upload_that_was_done_before_it_was_deleted_is_a_duplicate(self, asking, cloud):
         upload = cloud.upload("typed/deleted.jpg", kind="portrait")
         assert outcome(post(asking, forms.binary(upload))) == "done"
         cloud.uploads.blob("typed/deleted.jpg").delete()

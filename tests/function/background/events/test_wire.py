@@ -223,7 +223,7 @@ class TestHeaders:
             ("caf\udcc3\udca9", "café"),  # raw UTF-8, as aiohttp hands it on
         ],
     )
-    def test_every_attribute_is_decoded(self, sent, meant):
+    def test_every_attribute_in_a_header_is_decoded(self, sent, meant):
         headers, body = forms.binary(DATA)
         headers |= {"ce-id": f'"{sent}"' if meant == "" else sent, "ce-subject": sent}
         if meant == "":
@@ -236,25 +236,25 @@ class TestHeaders:
         "sent", ['"open', '"', '"a\\"', '"a"b"', "100%", "%G1", "%E2%82", "%FF", "a\udcff", '"%"']
     )
     @pytest.mark.parametrize("name", ["ce-id", "ce-subject", "ce-whatever"])
-    def test_what_is_not_well_encoded_is_refused(self, sent, name):
+    def test_a_header_that_is_not_well_encoded_is_refused(self, sent, name):
         headers, body = forms.binary(DATA)
         with pytest.raises(Problem) as raised:
             wire.parse((headers | {name: sent}).items(), body)
         assert raised.value.extra["attribute"] == name[3:]
 
     @given(st.text(st.characters(exclude_categories=["Cs"])))
-    def test_what_our_own_events_say_comes_back(self, text):
+    def test_the_headers_of_our_own_events_are_read_back(self, text):
         headers, body = event_of(text).binary()
         (again,) = wire.parse(headers.items(), body).events
         assert again.subject == text
 
-    def test_those_of_an_unwrapped_push_are_utf_8(self):
+    def test_the_headers_of_an_unwrapped_push_are_utf_8(self):
         headers, body = forms.unwrapped(DATA)
         for name in ("objectId", "x-goog-pubsub-message-id"):
             with pytest.raises(Problem):
                 wire.parse((headers | {name: "a\udcff"}).items(), body)
 
-    def test_a_state_of_a_trace_that_cannot_be_passed_on_is_dropped(self):
+    def test_a_tracestate_that_cannot_be_passed_on_is_dropped(self):
         headers, body = forms.binary(DATA)
         for state in ("a=\udcff", "a=1\r\nX: y", "a=" + "b" * 513):
             trace = {"traceparent": TRACEPARENT, "tracestate": state}
@@ -299,7 +299,7 @@ def test_a_batch_has_an_end():
 
 
 class TestS3:
-    def test_each_record_is_an_event_and_keys_are_decoded(self):
+    def test_each_record_of_s3_is_an_event_and_its_key_is_decoded(self):
         headers, body = forms.minio(
             forms.record("photos", "in/a b+ü.jpg", userMetadata={"X-Amz-Meta-Source": "alice"}),
             forms.record("photos", "in/c.jpg", contentType="image/png"),
@@ -309,13 +309,13 @@ class TestS3:
         assert first.metadata == {"source": "alice"}
         assert (second.name, second.media_type) == ("in/c.jpg", "image/png")
 
-    def test_records_have_ids_of_their_own(self):
+    def test_records_of_s3_have_ids_of_their_own(self):
         _, body = forms.minio(forms.record("p", "a"), forms.record("p", "b"))
         ids = [event.id for event in wire.parse([], body).events]
         assert len(set(ids)) == 2
         assert ids == [event.id for event in wire.parse([], body).events]
 
-    def test_without_an_answer_of_the_store_the_id_does_not_depend_on_the_place(self):
+    def test_the_id_of_a_record_without_a_request_id_does_not_depend_on_its_place(self):
         def bare(name, version):
             made = forms.record("p", name, version)
             del made["responseElements"]
@@ -330,18 +330,18 @@ class TestS3:
         assert ids(other, old) == ids(other) + ids(old)
         assert ids(old | {"responseElements": None}) != ids(new | {"responseElements": {}})
 
-    def test_as_a_cloud_event_too(self):
+    def test_a_record_of_s3_may_be_in_a_cloud_event(self):
         value = {"id": "1", "source": "minio", "type": "com.amazonaws.s3.objectcreated.put",
                  "specversion": "1.0", "data": forms.record("photos", "a b.jpg")}  # fmt: skip
         assert read({}, json.dumps(value).encode()).name == "a b.jpg"
 
-    def test_from_eventbridge_keys_are_not_encoded(self):
+    def test_keys_from_eventbridge_are_not_encoded(self):
         data = {"bucket": {"name": "photos"}, "object": {"key": "a+b%20.jpg", "etag": "e"}}
         value = {"id": "1", "source": "aws.s3", "type": "Object Created", "data": data}
         found = read({}, json.dumps(value).encode())
         assert (found.name, found.version) == ("a+b%20.jpg", "e")
 
-    def test_deletions_are_no_uploads(self):
+    def test_deletions_in_s3_are_no_uploads(self):
         _, body = forms.minio(forms.record("p", "a", event="s3:ObjectRemoved:Delete"))
         assert isinstance(read({}, body), str)
 

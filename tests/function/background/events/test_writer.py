@@ -25,10 +25,10 @@ NOTICE = Notice("gs", "uploads", "a#b.jpg", "17")
         (Facts(metadata={"ember-of": "uploads/a#b.jpg#v1"}), ExistingOutput.OLDER),
     ],
 )
-def test_the_mark_tells_whose_it_is(facts, found):
+def test_the_mark_says_of_which_upload_an_output_is(facts, found):
     assert there(facts, NOTICE, marked=True) is found
 
 
-def test_where_there_are_no_marks_what_is_there_counts_as_the_output():
+def test_without_marks_any_object_counts_as_the_output():
     assert there(Facts(), NOTICE, marked=False) is ExistingOutput.OURS
     assert there(None, NOTICE, marked=False) is ExistingOutput.NOTHING

@@ -41,14 +41,14 @@ def tokens(server, credentials):
     return server.get("/v1/quota", Authorization=credentials).json.get("tokens")
 
 
-def test_who_does_not_say_who_he_is_has_no_jobs(guarded):
+def test_an_anonymous_caller_has_no_jobs(guarded):
     for method, path in (("PUT", "/v1/jobs/a"), ("GET", "/v1/jobs/a"), ("GET", "/v1/jobs"),
                          ("DELETE", "/v1/jobs/a"), ("GET", "/v1/jobs/a/results/0"),
                          ("GET", "/v1/jobs/a/events")):  # fmt: skip
         guarded.send(method, path).problem("unauthenticated", 401)
 
 
-def test_nobody_sees_or_ends_the_jobs_of_others(guarded, bearer):
+def test_no_caller_sees_or_ends_the_jobs_of_others(guarded, bearer):
     mine, other = {"Authorization": bearer["vip1"]}, {"Authorization": bearer["free1"]}
     put(guarded, "same-name", **mine)
     done = finished(guarded, "same-name", **mine)
@@ -62,7 +62,7 @@ def test_nobody_sees_or_ends_the_jobs_of_others(guarded, bearer):
     assert names == ["same-name"]
 
 
-def test_the_list_has_pages(guarded, bearer):
+def test_the_list_of_jobs_has_pages(guarded, bearer):
     mine = {"Authorization": bearer["paid1"]}
     for number in range(3):
         put(guarded, f"page-{number}", **mine)
@@ -92,7 +92,7 @@ def test_a_job_costs_what_a_swap_costs_and_a_batch_less_for_each(guarded, bearer
         assert server.send("GET", "/v1/jobs/much", headers=mine).status == 404
 
 
-def test_cancelling_gives_back_what_was_not_begun(held, bearer):
+def test_cancelling_refunds_targets_that_were_not_started(held, bearer):
     server, go = held
     mine = {"Authorization": bearer["free2"]}
     put(server, "a", SOURCE, *[TARGET] * 6, **mine)
@@ -133,7 +133,7 @@ def test_a_policy_may_give_a_tier_another_lane_for_jobs(bearer, tmp_path):
         assert put(server, "a", Authorization=bearer["vip1"]).json["lane"] == "standard"
 
 
-def test_what_there_is_no_room_for_is_refused_and_costs_nothing(holding, bearer):
+def test_a_job_beyond_the_limits_is_refused_and_costs_nothing(holding, bearer):
     mine = {"Authorization": bearer["free3"]}
     known = {"auth": "keys", "keys": bearer["file"]}
     with holding(**known, job_limit=1) as (server, _):

@@ -17,7 +17,7 @@ from .conftest import finished, new_id, pixels, put, state
 
 
 class TestAJob:
-    def test_is_done_and_gives_what_a_swap_gives(self, live):
+    def test_a_job_is_done_and_gives_what_a_swap_gives(self, live):
         name = new_id()
         answer = put(live, name)
         assert answer.status == 201, answer.body
@@ -36,7 +36,7 @@ class TestAJob:
         swapped = live.form("/v1/swap", SOURCE, TARGET)
         assert np.array_equal(pixels(photo.body), pixels(swapped.body))
 
-    def test_that_is_put_twice_is_one(self, live):
+    def test_a_job_that_is_put_twice_is_one(self, live):
         name = new_id()
         first = put(live, name).json
         for parts in ((SOURCE, TARGET), (TARGET, SOURCE)):
@@ -46,14 +46,14 @@ class TestAJob:
         finished(live, name)
         assert put(live, name).json["state"] == "succeeded"
 
-    def test_with_the_id_of_another_is_refused(self, live):
+    def test_a_job_with_the_id_of_another_is_refused(self, live):
         name = new_id()
         put(live, name)
         put(live, name, SOURCE, TARGET, ("quality", "50")).problem("job_conflict", 409)
         put(live, name, SOURCE, ("target", HOPPER)).problem("job_conflict", 409)
         assert finished(live, name)["state"] == "succeeded"
 
-    def test_has_the_fields_of_how_faces_are_made(self, live):
+    def test_a_job_has_the_options_of_a_swap(self, live):
         put(live, new_id(), SOURCE, TARGET, ("masks", "hair")).problem("bad_value", 422)
         name = new_id()
         assert put(live, name, SOURCE, TARGET, ("enhance", "0")).status == 201
@@ -63,7 +63,7 @@ class TestAJob:
         told = finished(live, name)
         assert told["items"][0]["problem"]["code"] == "bad_value"
 
-    def test_that_cannot_be_done_says_why(self, live):
+    def test_a_job_that_cannot_be_done_says_why(self, live):
         name = new_id()
         put(live, name, SOURCE, ("target", NOBODY))
         told = finished(live, name)
@@ -71,15 +71,15 @@ class TestAJob:
         assert told["items"][0]["problem"]["code"] == "no_face"
         live.get(f"/v1/jobs/{name}/results/0").problem("not_found", 404)
 
-    def test_nobody_knows_is_not_found(self, live):
+    def test_an_unknown_job_is_not_found(self, live):
         for method in ("GET", "DELETE"):
             live.send(method, f"/v1/jobs/{new_id()}").problem("not_found", 404)
 
-    def test_needs_an_id_that_nobody_guesses_where_nobody_says_who_he_is(self, live):
+    def test_a_job_of_an_anonymous_caller_needs_an_id_that_nobody_guesses(self, live):
         assert put(live, "my-job").problem("bad_value", 422)["field"] == "id"
         live.get("/v1/jobs").problem("forbidden", 403)
 
-    def test_with_fields_that_make_no_sense_is_refused_at_once(self, live):
+    def test_a_job_with_fields_that_make_no_sense_is_refused_at_once(self, live):
         for parts, code in [
             ((SOURCE,), "missing_field"),
             ((SOURCE, TARGET, ("faces", "left")), "bad_value"),
@@ -95,7 +95,7 @@ class TestAJob:
 
 
 class TestASwapThatNobodyWaitsFor:
-    def test_is_a_job(self, live):
+    def test_a_swap_that_prefers_to_respond_async_is_a_job(self, live):
         answer = live.form("/v1/swap", SOURCE, TARGET, Prefer="respond-async")
         assert (answer.status, answer.headers["Preference-Applied"]) == (202, "respond-async")
         name = answer.json["id"]
@@ -103,23 +103,23 @@ class TestASwapThatNobodyWaitsFor:
         assert re.fullmatch("[0-9a-f]{32}", name)
         assert finished(live, name)["state"] == "succeeded"
 
-    def test_may_have_its_photos_elsewhere(self, live):
+    def test_a_job_may_have_its_photos_elsewhere(self, live):
         photo = f"data:image/jpeg;base64,{base64.b64encode(COLLINS).decode()}"
         answer = live.json("/v1/swap", {"source": photo, "target": photo}, Prefer="respond-async")
         assert finished(live, answer.json["id"])["state"] == "succeeded"
 
     @pytest.mark.parametrize("uri", ["\ud800", "data:,\udce5", "file://[a/b", "gs://[a/b"])
-    def test_may_name_nothing_that_is_no_uri(self, live, uri):
+    def test_a_job_may_name_nothing_that_is_no_uri(self, live, uri):
         answer = live.json("/v1/swap", {"source": uri, "target": uri}, Prefer="respond-async")
         assert answer.status == 422, answer.body
 
-    def test_is_one_only_for_who_prefers_that(self, live):
+    def test_a_swap_is_a_job_only_where_the_client_prefers_that(self, live):
         for wish in ("wait=5", "handling=lenient", "respond-asynchronous"):
             assert live.form("/v1/swap", SOURCE, TARGET, Prefer=wish).status == 200
 
 
 class TestABatch:
-    def test_has_a_result_for_each_target(self, live):
+    def test_a_batch_has_a_result_for_each_target(self, live):
         name = new_id()
         put(live, name, SOURCE, TARGET, ("target", HOPPER), ("target", NOBODY))
         told = finished(live, name)
@@ -129,7 +129,7 @@ class TestABatch:
         sizes = [live.get(item["result"]["uri"]).image.size for item in told["items"][:2]]
         assert sizes == [(512, 512), (512, 600)]
 
-    def test_of_one_person_has_the_pixels_of_swaps(self, live):
+    def test_a_batch_has_the_pixels_of_swaps(self, live):
         name = new_id()
         put(live, name, SOURCE, TARGET, ("target", HOPPER), ("format", "png"))
         told = finished(live, name)
@@ -141,7 +141,7 @@ class TestABatch:
 
 
 class TestCancelling:
-    def test_ends_what_runs_and_what_waits(self, held):
+    def test_cancelling_ends_jobs_that_run_and_jobs_that_wait(self, held):
         server, go = held
         names = [new_id() for _ in range(5)]
         for name in names:
@@ -162,7 +162,7 @@ class TestCancelling:
         put(server, name)
         assert finished(server, name)["state"] == "succeeded"
 
-    def test_of_what_is_done_deletes_the_results(self, live):
+    def test_cancelling_a_job_that_is_done_deletes_its_results(self, live):
         name = new_id()
         put(live, name)
         uri = finished(live, name)["items"][0]["result"]["uri"]
@@ -170,22 +170,22 @@ class TestCancelling:
         live.get(uri).problem("not_found", 404)
         assert live.send("DELETE", f"/v1/jobs/{name}").json["state"] == "deleted"
 
-    def test_leaves_no_photos(self, held):
+    def test_cancelling_leaves_no_photos(self, held):
         server, go = held
         done = new_id()
         go.set()
         put(server, done)
         finished(server, done)
-        shelf = server.server.jobs.files
+        files = server.server.jobs.files
         eventually(
-            lambda: shelf.held == server.get(f"/v1/jobs/{done}").json["items"][0]["result"]["bytes"]
+            lambda: files.held == server.get(f"/v1/jobs/{done}").json["items"][0]["result"]["bytes"]
         )
         server.send("DELETE", f"/v1/jobs/{done}")
-        assert shelf.held == 0
+        assert files.held == 0
 
 
 class TestEvents:
-    def test_tell_of_every_change_until_the_end(self, live):
+    def test_a_stream_has_every_change_until_the_end(self, live):
         name = new_id()
         put(live, name, SOURCE, TARGET, ("target", HOPPER))
         answer = live.get(f"/v1/jobs/{name}/events")
@@ -198,7 +198,7 @@ class TestEvents:
         assert done == sorted(done)
         assert done[-1] == 2
 
-    def test_begin_after_the_one_that_was_seen_last(self, live):
+    def test_a_stream_begins_after_the_event_that_was_seen_last(self, live):
         name = new_id()
         put(live, name)
         version = finished(live, name)["version"]
@@ -208,14 +208,14 @@ class TestEvents:
         (event,) = parsed(live.send("GET", f"/v1/jobs/{name}/events", headers=earlier).body)
         assert int(event["id"]) == version
 
-    def test_end_when_the_client_goes(self, held):
+    def test_a_stream_ends_when_the_client_goes(self, held):
         server, _ = held
         name = new_id()
         put(server, name)
         eventually(lambda: state(server, name) == "running")
 
         async def connections():
-            """Their tasks; the works' own come and go."""
+            """Their tasks; the runner's own come and go."""
             named = (task.get_coro().__qualname__ for task in asyncio.all_tasks())
             return sum(name == "RequestHandler.start" for name in named)
 

@@ -14,8 +14,10 @@ import pytest
 from function import tasks
 from function.background.jobs.files import FileBudget
 from function.background.jobs.job import JobSpec, JobState
-from function.background.jobs.redis_store import RedisJobFiles, RedisJobStore
+from function.background.jobs.redis_files import RedisJobFiles
 from function.background.jobs.runner import JobRunner, RunnerSettings
+from function.background.jobs.store import JOBS, JobStore
+from function.background.redis_records import RedisRecords
 from function.request_context import Lane
 from function.requests import SwapResult
 from function.storage.storage import Storage
@@ -38,13 +40,13 @@ async def test_no_cancel_gets_lost_wherever_in_a_job_it_comes(lasting_redis, cap
     for number in range(TIMES):
         began = asyncio.Event()
 
-        async def swap(order, watch=None, began=began):
+        async def swap(wanted, watch=None, began=began):
             began.set()
             return RESULT
 
-        book = RedisJobStore(lasting_redis.url, 2.0)
-        works = JobRunner(
-            book,
+        store = JobStore(RedisRecords(lasting_redis.url, 2.0, JOBS))
+        runner = JobRunner(
+            store,
             RedisJobFiles(lasting_redis.url, 2.0, FileBudget(10**7)),
             storage=Storage(),
             swap=swap,
@@ -54,24 +56,24 @@ async def test_no_cancel_gets_lost_wherever_in_a_job_it_comes(lasting_redis, cap
         )
         spec = replace(SPEC, id=str(number), at=f"at-{number}")
         for name in spec.inputs:
-            await works.files.put(name, b"photo", 60)
-        task = asyncio.create_task(works.run())
-        await book.open(spec, 10**6, 60)
-        works.wake()
+            await runner.files.put(name, b"photo", 60)
+        task = asyncio.create_task(runner.run())
+        await store.open(spec, 10**6, 60)
+        runner.wake()
         if taken_s is None:
             since = time.monotonic()
-            while (await book.get(spec.key)).state is not JobState.SUCCEEDED:
+            while (await store.get(spec.key)).state is not JobState.SUCCEEDED:
                 await asyncio.sleep(0)
             taken_s = time.monotonic() - since
         else:
             await asyncio.sleep(rng.uniform(0, 1.5 * taken_s))
         await tasks.end(task)
-        await works.close(rng.choice([0.0, 0.001]))
+        await runner.close(rng.choice([0.0, 0.001]))
     assert "a task has not ended and is cancelled again" not in caplog.messages
 
 
 @pytest.mark.slow
-def test_a_process_ends_at_once_though_it_is_told_so_as_a_job_ends(redis):
+def test_a_process_that_is_stopped_as_a_job_ends_exits_at_once(redis):
     """SIGTERM within 5 ms of the end of a job."""
     environ = {"EMBER_REDIS_URL": redis.url, "EMBER_REDIS_TIMEOUT_S": "2", "EMBER_THREADS": "1"}
     rng, body = random.Random(7), multipart(("source", HOPPER), ("target", COLLINS))

@@ -9,9 +9,11 @@ from contextlib import ExitStack
 import pytest
 
 from function.admission import keys
+from function.background.in_memory import InMemoryRecords
 from function.background.jobs.job import JobSpec
-from function.background.jobs.redis_store import RedisJobStore
+from function.background.jobs.store import JOBS, JobStore
 from function.background.jobs.stream_limits import StreamLimits, TooManyStreamsError
+from function.background.redis_records import RedisRecords
 from function.request_context import Lane
 from tests.function.live import SOURCE, TARGET
 from tests.function.raw import connection, eventually, head
@@ -53,7 +55,7 @@ def rest(client):
     return found
 
 
-def test_one_caller_has_so_many_and_others_have_theirs(holding, bearer):
+def test_each_caller_has_a_limit_of_streams_of_its_own(holding, bearer):
     limits = {"job_caller_streams": 3, "job_streams": 100}
     with (
         holding(auth="keys", keys=bearer["file"], **limits) as (server, go),
@@ -73,7 +75,7 @@ def test_one_caller_has_so_many_and_others_have_theirs(holding, bearer):
         for client in mine[1:]:
             assert b"event: succeeded" in rest(client)
         eventually(lambda: state(server, "second", **bearer["ann"]) == "succeeded")
-        assert stream(server, "second", bearer["ann"]).status == 200  # the seats are free again
+        assert stream(server, "second", bearer["ann"]).status == 200  # the streams are free again
 
 
 def stream_opens(server, headers):
@@ -82,7 +84,7 @@ def stream_opens(server, headers):
         return client.recv(15).startswith(b"HTTP/1.1 200")
 
 
-def test_strangers_have_so_many_in_all(holding):
+def test_anonymous_callers_share_one_limit_of_streams(holding):
     with holding(job_streams=5, job_caller_streams=1) as (server, _), ExitStack() as stack:
         name, other = new_id(), new_id()
         put(server, name)
@@ -94,7 +96,7 @@ def test_strangers_have_so_many_in_all(holding):
         assert server.get("/healthz").status == 200
 
 
-def test_however_many_listen_the_book_is_asked_once(holding, monkeypatch):
+def test_however_many_listen_the_store_is_asked_once(holding, monkeypatch):
     monkeypatch.setattr("function.background.jobs.changes._LOOK_S", 0.02)
     with holding(queue_limit=1000) as (server, go), ExitStack() as stack:
         names = [new_id() for _ in range(3)]
@@ -102,9 +104,9 @@ def test_however_many_listen_the_book_is_asked_once(holding, monkeypatch):
             put(server, name)
         eventually(lambda: "running" in [state(server, name) for name in names])
         clients = [opened(stack, server, names[number % 3]) for number in range(120)]
-        asked, book = [], server.server.jobs.store
+        asked, store = [], server.server.jobs.store
         for what in ("get", "ahead", "changed"):
-            monkeypatch.setattr(book, what, counting(asked, what, getattr(book, what)))
+            monkeypatch.setattr(store, what, counting(asked, what, getattr(store, what)))
         eventually(lambda: asked.count("changed") > 20)
         assert "get" not in asked
         assert "ahead" not in asked
@@ -123,30 +125,30 @@ def counting(asked, what, method):
     return counted
 
 
-async def test_who_works_can_say_so_however_many_ask(lasting_redis):
+async def test_a_worker_renews_its_lease_however_many_ask(lasting_redis):
     """Renewing a lease does not wait behind those who only look."""
-    book = RedisJobStore(lasting_redis.url, 2.0)
+    store = JobStore(RedisRecords(lasting_redis.url, 2.0, JOBS))
     spec = JobSpec("a", "ann", "digest", "at", Lane.BULK, 1.5)
-    await book.open(spec, 10, 60)
-    taken = await book.take(list(Lane), 30)
-    assert await book.renew(spec.key, taken.token, 30)
-    crowd = [asyncio.create_task(book.get(spec.key)) for _ in range(2000)]
+    await store.open(spec, 10, 60)
+    taken = await store.take(list(Lane), 30)
+    assert await store.renew(spec.key, taken.token, 30)
+    crowd = [asyncio.create_task(store.get(spec.key)) for _ in range(2000)]
     await asyncio.sleep(0)
-    assert await book.renew(spec.key, taken.token, 30)
+    assert await store.renew(spec.key, taken.token, 30)
     assert sum(each.done() for each in crowd) < 1000
     assert all(await asyncio.gather(*crowd))
-    await book.close()
+    await store.close()
 
 
-def test_a_seat_is_free_when_nobody_has_it_any_more():
-    seats = StreamLimits(3, 2)
-    taken = [seats.take("ann"), seats.take("ann")]
+def test_a_stream_is_free_again_when_it_is_released_or_lost():
+    limits = StreamLimits(3, 2)
+    taken = [limits.take("ann"), limits.take("ann")]
     with pytest.raises(TooManyStreamsError) as refused:
-        seats.take("ann")
+        limits.take("ann")
     assert refused.value.own
-    other = seats.take("bob")
+    other = limits.take("bob")
     with pytest.raises(TooManyStreamsError) as refused:
-        seats.take("cid")
+        limits.take("cid")
     assert not refused.value.own
     taken.pop().release()
     taken.clear()
@@ -154,23 +156,25 @@ def test_a_seat_is_free_when_nobody_has_it_any_more():
     other.release()
     del other
     gc.collect()
-    assert len(seats) == 0
-    assert [seats.take(None) for _ in range(3)]
+    assert len(limits) == 0
+    assert [limits.take(None) for _ in range(3)]
 
 
-async def test_changes_are_told_to_a_book_of_either_kind(lasting_redis):
-    from function.background.jobs.store import InMemoryJobStore
+async def test_changes_are_found_in_both_stores(lasting_redis):
 
-    for book in (InMemoryJobStore(), RedisJobStore(lasting_redis.url, 2.0)):
+    for store in (
+        JobStore(InMemoryRecords()),
+        JobStore(RedisRecords(lasting_redis.url, 2.0, JOBS)),
+    ):
         specs = [JobSpec(name, "eve", "digest", name, Lane.BULK, 1.5) for name in "xyz"]
-        jobs = [(await book.open(spec, 100, 60)).job for spec in specs]
+        jobs = [(await store.open(spec, 100, 60)).job for spec in specs]
         known = {job.spec.key: job.version for job in jobs}
-        assert await book.changed(known) == {}
-        await book.end(specs[0].key, 60)
-        await book.forget(specs[1].key)
-        found = await book.changed(known)
+        assert await store.changed(known) == {}
+        await store.end(specs[0].key, 60)
+        await store.forget(specs[1].key)
+        found = await store.changed(known)
         assert found.keys() == {specs[0].key, specs[1].key}
-        assert found[specs[0].key] == await book.get(specs[0].key)
+        assert found[specs[0].key] == await store.get(specs[0].key)
         assert found[specs[1].key] is None
-        assert await book.changed({}) == {}
-        await book.close()
+        assert await store.changed({}) == {}
+        await store.close()

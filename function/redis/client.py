@@ -1,10 +1,10 @@
-"""Questions to the Redis that replicas share."""
+"""Commands to Redis: over which connection, for how long, and what may be sent twice."""
 
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import re
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,17 +13,15 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import (
     ConnectionError,  # noqa: A004 (the library calls it so)
-    NoScriptError,
     OutOfMemoryError,
     RedisError,
     ResponseError,
 )
 
-from function.patience import within
+from function.redis.timeout import timeout
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
+    from collections.abc import Iterator, Sequence
 
 _IDLE_S = 1.0
 """After how long without use a connection is tried before it is used: who closes idle ones, or
@@ -31,11 +29,11 @@ drops them in silence, waits longer."""
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
-    """How full a Redis is, in bytes: what it holds, and what it may; None for any amount."""
+class MemoryUse:
+    """How many bytes a Redis holds, and how many it may; None for any number."""
 
     used: int
-    most: int | None
+    limit: int | None
 
 
 class Client:
@@ -70,8 +68,8 @@ class Client:
         }
         self._pool = ConnectionPool(**{**dict[str, Any](parse_url(url)), **ours})
 
-    async def ask(
-        self, *words: str | bytes | int, patience: float = 1.0, harmless: bool = False
+    async def execute(
+        self, *words: str | bytes | int, timeout_factor: float = 1.0, idempotent: bool = False
     ) -> Any:
         """The answer to one command.
 
@@ -80,40 +78,40 @@ class Client:
 
         Args:
             words: the command.
-            patience: how many times the usual time it may take.
-            harmless: whether to be asked twice is the same as once.
+            timeout_factor: how many times the usual time it may take.
+            idempotent: whether to be asked twice is the same as once.
 
         Raises:
             RedisError, OSError: Redis cannot be reached, or refuses.
             TimeoutError: it does not answer in time.
         """
         async with self._free:
-            if harmless:
+            if idempotent:
                 try:
-                    return await self._ask(words, patience)
+                    return await self._execute(words, timeout_factor)
                 except (ConnectionError, OSError) as error:
                     if isinstance(error, TimeoutError):
                         raise
-            return await self._ask(words, patience)
+            return await self._execute(words, timeout_factor)
 
-    async def memory(self) -> Memory:
-        """How full Redis is."""
+    async def memory(self) -> MemoryUse:
+        """How full Redis is; one that does not say counts as empty."""
         try:
-            found = await self.ask("INFO", "memory", harmless=True)
-        except ResponseError:  # some do not tell
-            return Memory(0, None)
+            found = await self.execute("INFO", "memory", idempotent=True)
+        except ResponseError:
+            return MemoryUse(0, None)
         text = found.decode() if isinstance(found, bytes) else str(found)
-        used, most = (re.search(rf"\b{name}:(\d+)", text) for name in ("used_memory", "maxmemory"))
-        return Memory(int(used[1]) if used else 0, int(most[1]) or None if most else None)
+        used, limit = (re.search(rf"\b{name}:(\d+)", text) for name in ("used_memory", "maxmemory"))
+        return MemoryUse(int(used[1]) if used else 0, int(limit[1]) or None if limit else None)
 
     async def close(self) -> None:
         """Close all connections."""
         await self._pool.aclose()
 
-    async def _ask(self, words: Sequence[str | bytes | int], patience: float) -> Any:
+    async def _execute(self, words: Sequence[str | bytes | int], timeout_factor: float) -> Any:
         connection = await self._alive()
         try:
-            async with within(self._timeout_s * patience):
+            async with timeout(self._timeout_s * timeout_factor):
                 await connection.send_command(*words, check_health=False)
                 return await connection.read_response()
         finally:
@@ -123,15 +121,15 @@ class Client:
         """A connection of the pool that Redis has not closed, and that is not dead in silence."""
         for _ in range(2):  # so that the loop has seen which connections were closed
             await asyncio.sleep(0)
-        async with within(self._timeout_s):
+        async with timeout(self._timeout_s):
             connection = await self._pool.get_connection()  # type: ignore[no-untyped-call]
         try:
             try:
-                async with within(self._timeout_s):
+                async with timeout(self._timeout_s):
                     await connection.check_health()
             except (RedisError, OSError):
                 await connection.disconnect(nowait=True)
-                async with within(self._timeout_s):
+                async with timeout(self._timeout_s):
                     await connection.connect()
         except BaseException:
             await self._pool.release(connection)
@@ -139,72 +137,21 @@ class Client:
         return connection
 
 
-class Script:
-    """A Lua script; each call of it is one decision, atomic, and one round trip.
+@contextmanager
+def failures(unavailable: type[Exception], full: type[Exception] | None = None) -> Iterator[None]:
+    """Raise an exception of the caller's own in place of any that Redis leads to.
 
     Args:
-        client: asks.
-        path: the script.
+        unavailable: raised when Redis cannot be reached, refuses, or does not answer in time; the
+            reason is its text.
+        full: raised when its memory is full; left out, that is `unavailable` as well.
     """
-
-    def __init__(self, client: Client, path: Path) -> None:
-        self._client, self._text = client, path.read_bytes()
-        self._sha = hashlib.sha1(self._text).hexdigest()  # noqa: S324 (what Redis calls it)
-
-    async def __call__(
-        self,
-        keys: Sequence[str],
-        arguments: Sequence[str | bytes | int],
-        *,
-        harmless: bool = False,
-    ) -> list[Any]:
-        """The answer, a list; see `Client.ask`."""
-        words = (len(keys), *keys, *arguments)
-        try:
-            return list(await self._client.ask("EVALSHA", self._sha, *words, harmless=harmless))
-        except NoScriptError:  # nothing was done
-            return list(await self._client.ask("EVAL", self._text, *words, harmless=harmless))
-
-
-class Decisions:
-    """A script and connections of its own, for who knows one error of Redis only.
-
-    Args:
-        url: as of `Client`.
-        timeout_s: likewise.
-        connections: likewise.
-        path: the script.
-        silent: what is raised when there is no answer in time; the reason is its text.
-
-    Raises:
-        ValueError: the address is none.
-    """
-
-    def __init__(
-        self, url: str, timeout_s: float, connections: int, path: Path, silent: type[Exception]
-    ) -> None:
-        self._client, self._silent = Client(url, timeout_s, connections, text=True), silent
-        self._script = Script(self._client, path)
-
-    async def __call__(
-        self, keys: Sequence[str], arguments: Sequence[str | int], *, harmless: bool = False
-    ) -> list[Any]:
-        """The answer; see `Client.ask`."""
-        try:
-            return await self._script(keys, arguments, harmless=harmless)
-        except (RedisError, OSError, TimeoutError) as error:
-            raise self._silent(type(error).__name__) from error
-
-    async def memory(self) -> Memory:
-        """How full Redis is."""
-        try:
-            return await self._client.memory()
-        except (RedisError, OSError, TimeoutError) as error:
-            raise self._silent(type(error).__name__) from error
-
-    async def close(self) -> None:
-        """Close all connections."""
-        await self._client.close()
+    try:
+        yield
+    except (RedisError, OSError, TimeoutError) as error:
+        if full and is_full(error):
+            raise full from error
+        raise unavailable(type(error).__name__) from error
 
 
 def is_full(error: BaseException) -> bool:

@@ -1,4 +1,4 @@
-"""How long an answer is waited for, whatever else this process has to do meanwhile."""
+"""A timeout that does not blame the other side for what keeps this process busy."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ _TICKS = 10
 
 
 @asynccontextmanager
-async def within(limit_s: float) -> AsyncIterator[None]:
+async def timeout(limit_s: float) -> AsyncIterator[None]:
     """Bound what the body waits for by seconds in which the event loop was free to see an answer.
 
     The time is counted in ten ticks. A loop that is held up for long, as when hundreds of requests
-    come at once, misses one of them, not all: that this process is busy says nothing about the
-    other side, and an answer that is there already is read before the time is up.
+    come at once, misses one of them, not all, and reads an answer that has come before the time is
+    up. With a limit of 0.2 s: an answer comes after 0.01 s, while the loop is held up for a whole
+    second; `asyncio.timeout` would end the wait, whereas here nine ticks are left.
 
     Raises:
         TimeoutError: the body takes longer.

@@ -1,0 +1,1 @@
+"""Asking the Redis that replicas share, over connections that may die at any time."""
