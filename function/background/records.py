@@ -7,7 +7,7 @@ the old token changes nothing any more. With leases of 30 seconds:
      0 s  A takes the record; its token is a, its lease ends at 30
     10 s  A renews: the lease ends at 40. Then A's machine stops for a minute.
     41 s  B takes over; its token is b, its lease ends at 71
-    70 s  A goes on and says that the work is done: its token is not b, so it is told no. B's is.
+    70 s  A goes on and says that the work is done: its token is not b, so nothing changes.
 
 So work may be done twice, and what is done has to bear that; a record is never written by two.
 """

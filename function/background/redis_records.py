@@ -44,7 +44,9 @@ class RedisRecords:
         self._client = Client(url, timeout_s, _CONNECTIONS, text=True)
         # However many ask, who holds a lease can always say so.
         self._holders = Client(url, timeout_s, _CONNECTIONS_FOR_HOLDERS, text=True)
-        self._asked, self._told = (Script(each, _SCRIPT) for each in (self._client, self._holders))
+        self._for_all, self._for_holders = (
+            Script(each, _SCRIPT) for each in (self._client, self._holders)
+        )
 
     async def get(self, name: str) -> Fields:
         return _fields(await self._run("get", name))
@@ -144,7 +146,7 @@ class RedisRecords:
         await self._holders.close()
 
     async def _run(self, what: str, name: str, token: str = "", *facts: str | int) -> list[Any]:
-        script = self._told if what in _BY_HOLDERS else self._asked
+        script = self._for_holders if what in _BY_HOLDERS else self._for_all
         at = self._namespace
         words = [at.records, at.leases, what, name, token, *map(str, facts)]
         with failures(StoreError):

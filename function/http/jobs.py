@@ -197,7 +197,7 @@ class JobHandlers:
                 while (current := watched.job) is not None:
                     if current.version != seen:
                         seen = current.version
-                        yield await watched.told(current)
+                        yield await watched.message(current)
                     else:
                         yield b": nothing new\n\n"
                     left_s = until - time.monotonic()

@@ -1,4 +1,4 @@
-"""events.toml: read whole, with everything that is wrong with it told at once."""
+"""Reads events.toml, and reports everything that is wrong with it at once."""
 
 from __future__ import annotations
 

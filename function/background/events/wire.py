@@ -1,6 +1,6 @@
 """Requests to events: CloudEvents in all three modes, Pub/Sub pushes, and MinIO's own form.
 
-What senders really do decides, not what they should: the form is told from what is there, and a
+What senders really do decides, not what they should: the form follows from what is there, and a
 `Content-Type` only settles what is not clear from that.
 """
 

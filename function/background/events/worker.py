@@ -89,7 +89,7 @@ class EventWorker:
         notice = notices.read(event)
         if isinstance(notice, str):
             return notice
-        return self._writer.rules.own(notice) or await self._writer.routed(notice)
+        return self._writer.rules.own(notice) or await self._writer.route(notice)
 
     async def take_over(self) -> None:
         """Go on, for ever, with accepted events whose workers have died."""

@@ -1,7 +1,7 @@
-"""From an upload to its output in the store; safe to be done again, and by two at once.
+"""From an upload to its output in the storage; safe to be done again, and by two at once.
 
-The store decides: an output is written only where nothing is, or in place of the output of an older
-upload of the same name, by a precondition on the generation that was seen.
+The storage decides: an output is written only where nothing is, or in place of the output of an
+older upload of the same name, by a precondition on the generation that was seen.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from function.background.events.notice import Notice
-    from function.background.events.rules import Rule, RuleOptions, Rules
+    from function.background.events.rules import Rule, Rules
     from function.requests import Swap, SwapResult
     from function.storage.storage import Storage
     from warmup.objects.protocol import Facts
@@ -43,7 +43,7 @@ class ExistingOutput(StrEnum):
     FOREIGN = "foreign"
 
 
-def there(facts: Facts | None, notice: Notice, *, marked: bool) -> ExistingOutput:
+def existing_output(facts: Facts | None, notice: Notice, *, marked: bool) -> ExistingOutput:
     """What is where the output of an upload belongs: a pure decision.
 
     Args:
@@ -87,12 +87,12 @@ class OutputWriter:
     swap: Swap
     limit: int
 
-    async def routed(self, notice: Notice) -> tuple[Notice, Rule] | str:
-        """The upload as its store knows it and the rule that counts, or why there is none.
+    async def route(self, notice: Notice) -> tuple[Notice, Rule] | str:
+        """The upload as the storage knows it and the rule that counts, or why there is none.
 
-        What an event says of content type and metadata, which decide whose face is used, does not
-        count where the store can be asked. An upload that is not there any more, or never was, goes
-        the way of its name, so that whoever is told finds out that it is missing.
+        Content type and metadata decide which face is used, so those in the event do not count
+        where the storage can be asked. An upload that is not there any more, or never was, gets the
+        rule that its name fits, so that making its output reports that it is missing.
 
         Raises:
             Problem: `storage_unavailable`, `object_forbidden`.
@@ -116,7 +116,7 @@ class OutputWriter:
         return own or ((notice, rule) if rule else "no rule fits")
 
     async def make(self, notice: Notice, rule: Rule) -> dict[str, Any]:
-        """Make the output of an upload, unless it is there; what is to be told of it.
+        """Make the output of an upload, unless it is there; what the result event says of it.
 
         Raises:
             SupersededError: nothing is left to do for this upload.
@@ -127,9 +127,9 @@ class OutputWriter:
         result: SwapResult | None = None
         for _ in range(_WRITES):
             facts = await self.storage.stat(uri)
-            match there(facts, notice, marked=marked):
+            match existing_output(facts, notice, marked=marked):
                 case ExistingOutput.OURS:
-                    return _told(uri, facts, result)
+                    return _facts(uri, facts, result)
                 case ExistingOutput.NEWER:
                     raise SupersededError
                 case ExistingOutput.FOREIGN:
@@ -137,7 +137,7 @@ class OutputWriter:
                         "output_taken",
                         "Something that was not made of this upload is where its output belongs.",
                     )
-            result = result or await self.swap(await self._order(notice, rule))
+            result = result or await self.swap(await self._request(notice, rule))
             try:
                 generation = await self.storage.write(
                     uri,
@@ -148,17 +148,19 @@ class OutputWriter:
                 )
             except ChangedError:
                 continue  # somebody was faster, or an answer of the store got lost
-            return _told(uri, facts, result, generation)
+            return _facts(uri, facts, result, generation)
         detail = "What is where the output belongs keeps changing."
         raise UnavailableError("storage_unavailable", detail, 5)
 
-    async def _order(self, notice: Notice, rule: Rule) -> SwapRequest:
+    async def _request(self, notice: Notice, rule: Rule) -> SwapRequest:
         sidecar = await self._sidecar(notice, rule)
         options = options_of(sidecar, rule.options)
         uris = self._sources(notice, rule, sidecar)
         sources = [await self._photo(uri, "source") for uri in uris]
         target = await self._target(notice, rule)
-        return _order(tuple(sources), target, options)
+        return SwapRequest(
+            tuple(sources), target, options.faces, format=options.format, quality=options.quality
+        )
 
     async def _sidecar(self, notice: Notice, rule: Rule) -> Mapping[str, Any]:
         """The JSON object beside the upload; empty when there is none."""
@@ -186,16 +188,16 @@ class OutputWriter:
 
         Only what the operator has written into the rule may be any URI.
         """
-        wishes: list[str] = []
+        named: list[str] = []
         if rule.source_metadata:
-            wish = (notice.metadata or {}).get(rule.source_metadata, "")
-            wishes = [each.strip() for each in wish.split(",") if each.strip()]
-        if not wishes and "source" in sidecar:
+            text = (notice.metadata or {}).get(rule.source_metadata, "")
+            named = [each.strip() for each in text.split(",") if each.strip()]
+        if not named and "source" in sidecar:
             found = sidecar["source"]
-            wishes = [str(each) for each in (found if isinstance(found, list) else [found])]
-        if wishes:
+            named = [str(each) for each in (found if isinstance(found, list) else [found])]
+        if named:
             uris = tuple(
-                uri for wish in wishes for uri in self.rules.named(wish, rule.source_within)
+                uri for name in named for uri in self.rules.named(name, rule.source_within)
             )
         else:
             uris = tuple(
@@ -221,22 +223,16 @@ class OutputWriter:
         return Upload(found.data, field, found.facts.media_type)
 
 
-def _order(sources: tuple[Upload, ...], target: Upload, options: RuleOptions) -> SwapRequest:
-    return SwapRequest(
-        sources, target, options.faces, format=options.format, quality=options.quality
-    )
-
-
-def _told(
+def _facts(
     uri: str, facts: Facts | None, result: SwapResult | None, generation: int | None = None
 ) -> dict[str, Any]:
-    """What is to be known about an output: less, when somebody else has made it."""
+    """What the result event says of an output: less, when it was there already."""
     generation = generation or (facts.generation if facts else None)
-    told: dict[str, Any] = {"uri": uri}
+    found: dict[str, Any] = {"uri": uri}
     if uri.startswith("gs://") and generation:
-        told["generation"] = str(generation)
+        found["generation"] = str(generation)
     if result:
-        told |= result.facts()
+        found |= result.facts()
     elif facts:
-        told |= {"media_type": facts.media_type, "bytes": facts.size}
-    return told
+        found |= {"media_type": facts.media_type, "bytes": facts.size}
+    return found

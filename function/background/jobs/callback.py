@@ -1,4 +1,4 @@
-"""Callbacks: who wants to know is told when a job has ended, signed as Standard Webhooks has it.
+"""One POST that says how a job has ended, signed as Standard Webhooks has it.
 
 https://www.standardwebhooks.com: the id stays the same for every try, so a receiver can tell one
 that comes twice; what is signed is `id.timestamp.body`.
@@ -52,7 +52,7 @@ def headers(key: bytes, id: str, timestamp: int, body: bytes) -> dict[str, str]:
         key: the secret.
         id: the same for every try.
         timestamp: in seconds of Unix time, of this try.
-        body: what is told.
+        body: of the request.
     """
     signed = f"{id}.{timestamp}.".encode() + body
     digest = hmac.new(key, signed, hashlib.sha256).digest()
@@ -78,7 +78,7 @@ async def send(
     timestamp: int,
     body: bytes,
 ) -> SentCallback:
-    """Try once. Only public addresses are told, and no redirects are followed."""
+    """Try once, at public addresses only, and without following redirects."""
     signed = headers(secret(callback.secret), id, timestamp, body)
     if here := trace_context.current.get():
         signed |= here.headers

@@ -1,4 +1,4 @@
-"""Who wants to know of each change of a job: one look at the book for all who listen."""
+"""Changes of jobs for all who listen to them, found with one question to the store."""
 
 from __future__ import annotations
 
@@ -20,42 +20,42 @@ log = logging.getLogger("ember.jobs")
 _LOOK_S = 0.5
 
 
-class Watched:
+class WatchedJob:
     """A job that somebody listens to.
 
     Args:
-        job: it, as it is now.
-        tell: puts into words how far a job is.
+        job: as it is now.
+        render: makes the message about a state of the job.
 
     Attributes:
-        job: likewise; None when it was forgotten.
+        job: as it is now; None when it was forgotten.
         listeners: how many listen.
     """
 
-    def __init__(self, job: Job, tell: Callable[[Job], Awaitable[bytes]]) -> None:
+    def __init__(self, job: Job, render: Callable[[Job], Awaitable[bytes]]) -> None:
         self.job: Job | None = job
         self.listeners = 0
-        self._tell = tell
+        self._render = render
         self._changed = asyncio.Event()
-        self._told: asyncio.Future[bytes] | None = None
+        self._message: asyncio.Future[bytes] | None = None
 
     def change(self, job: Job | None) -> None:
-        """It is another now."""
-        self.job, self._told = job, None
+        """Put in the job as it is now; None when it was forgotten."""
+        self.job, self._message = job, None
         self.wake()
 
     def wake(self) -> None:
-        """Have all who listen look."""
+        """Have `wait` return for all who listen."""
         self._changed.set()
         self._changed = asyncio.Event()
 
-    async def told(self, job: Job) -> bytes:
-        """How far it is, in words; once for all who listen."""
+    async def message(self, job: Job) -> bytes:
+        """The message about a state of the job, made once for all who listen."""
         if job is not self.job:
-            return await self._tell(job)
-        if self._told is None or self._told.cancelled():
-            self._told = asyncio.ensure_future(self._tell(job))
-        return await asyncio.shield(self._told)
+            return await self._render(job)
+        if self._message is None or self._message.cancelled():
+            self._message = asyncio.ensure_future(self._render(job))
+        return await asyncio.shield(self._message)
 
     async def wait(self, limit_s: float) -> None:
         """Wait until there may be something new, and no longer than that."""
@@ -71,28 +71,28 @@ class Changes:
     """Looks twice a second for what has changed of all jobs that anybody listens to.
 
     Args:
-        book: has the jobs.
-        tell: see `Watched`.
-        leaving: says that the replica ends, so that nobody is to listen any more.
+        store: has the jobs.
+        render: makes the message about a state of a job.
+        leaving: whether the replica ends, so that nobody is to listen any more.
     """
 
     def __init__(
         self,
-        book: JobStore,
-        tell: Callable[[Job], Awaitable[bytes]],
+        store: JobStore,
+        render: Callable[[Job], Awaitable[bytes]],
         leaving: Callable[[], bool],
     ) -> None:
-        self._book, self._tell, self._leaving = book, tell, leaving
-        self._watched: dict[str, Watched] = {}
+        self._store, self._render, self._leaving = store, render, leaving
+        self._watched: dict[str, WatchedJob] = {}
         self._looking: asyncio.Task[None] | None = None
 
     @contextmanager
-    def listen(self, job: Job) -> Iterator[Watched]:
+    def listen(self, job: Job) -> Iterator[WatchedJob]:
         """Listen to a job while the body runs."""
         key = job.spec.key
         watched = self._watched.get(key)
         if watched is None:
-            watched = self._watched[key] = Watched(job, self._tell)
+            watched = self._watched[key] = WatchedJob(job, self._render)
         elif watched.job is None or watched.job.version < job.version:
             watched.change(job)
         watched.listeners += 1
@@ -116,7 +116,7 @@ class Changes:
                     continue
                 known = {key: each.job.version for key, each in self._watched.items() if each.job}
                 try:
-                    found = await self._book.changed(known)
+                    found = await self._store.changed(known)
                 except StoreError as error:
                     log.warning("jobs cannot be looked at", extra={"reason": str(error)})
                     continue

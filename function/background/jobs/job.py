@@ -1,4 +1,4 @@
-"""One job as values: what is to be done, how far it is, and both as text for a book."""
+"""A job as values: what is to be done, how far it is, and both as text for the store."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ class CallbackState(DocumentedEnum):
 
 @dataclass(frozen=True, slots=True)
 class Callback:
-    """Who is told when a job has ended.
+    """What gets a POST when a job has ended.
 
     Attributes:
         uri: where to.
-        secret: signs what is told, as `whsec_` and base64.
-        images: whether the result is told as well.
+        secret: signs it; `whsec_` and base64.
+        images: whether the result is in it.
     """
 
     uri: str
@@ -64,7 +64,7 @@ class JobSpec:
         id: as its owner calls it.
         subject: its owner; None where nobody has to say who he is.
         digest: of the request, to tell another one from the same.
-        at: where on the shelf its photos are; nobody can guess it.
+        at: what the names of its files begin with; nobody can guess it.
         lane: how urgent it is.
         created: in seconds of Unix time.
         sources: how many photos there are of the person to put in.
@@ -74,7 +74,7 @@ class JobSpec:
         outputs: URIs that results are written to, one for each target, or none.
         prices: tokens for each target.
         receipt: what was taken for them.
-        callback: who is told.
+        callback: what gets a POST when it has ended.
         request_id: of the request that made it.
         trace: the `traceparent` of what follows from that request, or "".
     """
@@ -98,12 +98,12 @@ class JobSpec:
 
     @property
     def key(self) -> str:
-        """What it is called in a book: it names nobody."""
+        """The name of its record, which does not show the caller."""
         return key_of(self.subject, self.id)
 
     @property
     def owner(self) -> str:
-        """What its owner is called in a book."""
+        """Stands for its owner in the store."""
         return owner_of(self.subject)
 
     @property
@@ -117,11 +117,11 @@ class JobSpec:
         return "msg_" + _digest(f"callback\n{self.at}")
 
     def source(self, place: int) -> str:
-        """The name of a source on the shelf."""
+        """The name of the file of a source."""
         return f"{self.at}/source-{place}"
 
     def target(self, place: int) -> str:
-        """The name of a target on the shelf."""
+        """The name of the file of a target."""
         return f"{self.at}/target-{place}"
 
     @property
@@ -130,11 +130,11 @@ class JobSpec:
         return f"{self.at}/like"
 
     def result(self, place: int) -> str:
-        """The name of a result on the shelf."""
+        """The name of the file of a result."""
         return f"{self.at}/result-{place}"
 
     def part(self, place: int, number: int) -> str:
-        """The name of a finished part of a clip on the shelf."""
+        """The name of the file of a finished part of a clip."""
         return f"{self.at}/part-{place}-{number}"
 
     @property
@@ -150,22 +150,22 @@ class JobSpec:
         return [self.result(place) for place in range(self.targets)]
 
     def text(self) -> str:
-        """As text for a book."""
+        """As text for the store."""
         return json.dumps(asdict(self))
 
     @classmethod
     def parse(cls, text: str) -> Self:
         """Read `text`."""
-        told = json.loads(text)
-        receipt, callback = told["receipt"], told["callback"]
-        told |= {
-            "lane": Lane(told["lane"]),
-            "outputs": tuple(told["outputs"]),
-            "prices": tuple(told["prices"]),
+        found = json.loads(text)
+        receipt, callback = found["receipt"], found["callback"]
+        found |= {
+            "lane": Lane(found["lane"]),
+            "outputs": tuple(found["outputs"]),
+            "prices": tuple(found["prices"]),
             "receipt": Receipt(**receipt) if receipt else None,
             "callback": Callback(**callback) if callback else None,
         }
-        return cls(**told)
+        return cls(**found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +177,7 @@ class JobItem:
         result: what is known about the result, once there is one.
         problem: why there is none, once that is known.
         frames: of a clip: how many are done, and how many there are.
-        parts: of a clip: how many are done and kept on the shelf.
+        parts: of a clip: how many are done and kept.
     """
 
     state: JobState = JobState.QUEUED
@@ -187,26 +187,26 @@ class JobItem:
     parts: int = 0
 
     def text(self) -> str:
-        """As text for a book."""
+        """As text for the store."""
         return json.dumps(asdict(self))
 
     @classmethod
     def parse(cls, text: str) -> Self:
         """Read `text`."""
-        told = json.loads(text)
-        frames = told.get("frames")
+        found = json.loads(text)
+        frames = found.get("frames")
         return cls(
-            JobState(told["state"]),
-            told["result"],
-            told["problem"],
+            JobState(found["state"]),
+            found["result"],
+            found["problem"],
             tuple(frames) if frames else None,
-            told.get("parts", 0),
+            found.get("parts", 0),
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A job as a book has it.
+    """A job as the store has it.
 
     Attributes:
         spec: what is to be done.
@@ -234,7 +234,7 @@ class Job:
 
     @classmethod
     def of(cls, fields: Mapping[str, str]) -> Self:
-        """Put together what a book keeps by name."""
+        """The job that a record is about."""
         spec = JobSpec.parse(fields["spec"])
         items = (fields.get(f"item:{place}") for place in range(spec.targets))
         return cls(
@@ -257,7 +257,7 @@ class Job:
 
     @property
     def kept(self) -> list[str]:
-        """The names of everything of it that may be on the shelf."""
+        """The names of all of its files that may be there."""
         return [*self.spec.inputs, *self.spec.results, *self.leftovers]
 
     @property
@@ -277,7 +277,7 @@ class Job:
 
 
 def outcome(items: tuple[JobItem, ...]) -> JobState:
-    """The state of a job whose targets are all done."""
+    """The state of a job, from its targets, which are all done."""
     states = {item.state for item in items}
     if states == {JobState.SUCCEEDED}:
         return JobState.SUCCEEDED
@@ -285,12 +285,12 @@ def outcome(items: tuple[JobItem, ...]) -> JobState:
 
 
 def key_of(subject: str | None, id: str) -> str:  # noqa: A002
-    """What the job of that name is called in a book; of others it is another one."""
+    """The name of the record of a job; ids of different callers never give the same."""
     return _digest(f"{subject or ''}\n{id}")
 
 
 def owner_of(subject: str | None) -> str:
-    """What an owner of jobs is called in a book."""
+    """Stands for an owner of jobs in the store."""
     return _digest(subject or "")
 
 

@@ -6,7 +6,7 @@ from collections import Counter
 
 
 class TooManyStreamsError(Exception):
-    """There is no further seat: for this caller, if it is `own`, or for anybody."""
+    """No further stream may be open: of this caller, if it is `own`, or of anybody."""
 
     def __init__(self, *, own: bool) -> None:
         super().__init__()
@@ -14,11 +14,11 @@ class TooManyStreamsError(Exception):
 
 
 class StreamLimits:
-    """Gives seats.
+    """Counts open streams.
 
     Args:
-        limit: how many there are.
-        each: how many one caller may have; where nobody says who he is, only `limit` counts.
+        limit: how many may be open.
+        each: how many of one caller; of anonymous ones only `limit` counts.
     """
 
     def __init__(self, limit: int, each: int) -> None:
@@ -29,10 +29,10 @@ class StreamLimits:
         return self._taken.total()
 
     def take(self, caller: str | None) -> Stream:
-        """A seat; it is free again when it is released, or when nobody has it any more.
+        """Open a stream; it counts until it is released or nothing refers to it any more.
 
         Raises:
-            ManyError: there is none.
+            TooManyStreamsError: it would be one too many.
         """
         if caller is not None and self._taken[caller] >= self.each:
             raise TooManyStreamsError(own=True)
@@ -42,24 +42,24 @@ class StreamLimits:
         return Stream(self, caller)
 
     def free(self, caller: str | None) -> None:
-        """Have one seat back."""
+        """Count one stream less."""
         self._taken[caller] -= 1
         self._taken += Counter[str | None]()  # without those who have none
 
 
 class Stream:
-    """What who listens holds."""
+    """An open stream."""
 
-    __slots__ = ("_caller", "_seats")
+    __slots__ = ("_caller", "_limits")
 
-    def __init__(self, seats: StreamLimits, caller: str | None) -> None:
-        self._seats: StreamLimits | None = seats
+    def __init__(self, limits: StreamLimits, caller: str | None) -> None:
+        self._limits: StreamLimits | None = limits
         self._caller = caller
 
     def release(self) -> None:
-        """Give it back."""
-        if seats := self._seats:
-            self._seats = None
-            seats.free(self._caller)
+        """Close it; twice is the same as once."""
+        if limits := self._limits:
+            self._limits = None
+            limits.free(self._caller)
 
     __del__ = release  # an answer that its client did not wait for never begins

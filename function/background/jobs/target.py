@@ -17,7 +17,7 @@ from function.faces.select import Selection, Way
 from function.problems import ObjectNotFoundError, Problem
 from function.request_context import RequestContext, current
 from function.requests import SwapRequest, Upload
-from function.storage.place import ChangedError
+from warmup.objects.errors import ChangedError
 
 if TYPE_CHECKING:
     from function.background.jobs.files import JobFiles

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from function.background.events.notice import Notice
-from function.background.events.writer import ExistingOutput, there
+from function.background.events.writer import ExistingOutput, existing_output
 from warmup.objects.protocol import Facts
 
 NOTICE = Notice("gs", "uploads", "a#b.jpg", "17")
@@ -26,9 +26,9 @@ NOTICE = Notice("gs", "uploads", "a#b.jpg", "17")
     ],
 )
 def test_the_mark_says_of_which_upload_an_output_is(facts, found):
-    assert there(facts, NOTICE, marked=True) is found
+    assert existing_output(facts, NOTICE, marked=True) is found
 
 
 def test_without_marks_any_object_counts_as_the_output():
-    assert there(Facts(), NOTICE, marked=False) is ExistingOutput.OURS
-    assert there(None, NOTICE, marked=False) is ExistingOutput.NOTHING
+    assert existing_output(Facts(), NOTICE, marked=False) is ExistingOutput.OURS
+    assert existing_output(None, NOTICE, marked=False) is ExistingOutput.NOTHING
