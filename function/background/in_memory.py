@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from function.background.records import Fields, milliseconds
+from function.background.records import BY_HOLDERS, fields, words
 from function.request_context import Lane
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable
 
 MOST_SETTLED = 20_000
 """How many records of events are kept at most; of more, the one that was settled first goes."""
 
 _SWEEP_MS = 60_000
-_OPEN = {"queued", "running"}
 
 
 class InMemoryRecords:
@@ -41,191 +40,183 @@ class InMemoryRecords:
     def __len__(self) -> int:
         return len(self._records) + len(self._aliases)
 
-    async def get(self, name: str) -> Fields:
-        return dict(self._records.get(name, {}))
+    async def decide(
+        self, what: str, name: str = "", token: str = "", *facts: str | int
+    ) -> list[Any]:
+        """The answer of the method of that name, which takes a name and a token if there are."""
+        texts = list(map(str, facts))
+        if what in BY_HOLDERS:
+            return [int(self._held(what, name, token, *texts))]
+        given = [each for each in (name, token) if each]
+        answer: list[Any] = getattr(self, f"_{what}")(*given, *texts)
+        return answer
 
-    async def take(
-        self, token: str, lease_s: float, state: str, lanes: Sequence[Lane] = ()
-    ) -> tuple[str, Fields] | None:
+    async def nearly_full(self) -> bool:
+        """Never."""
+        return False
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+    def _get(self, name: str) -> list[str]:
+        return words(self._records.get(name, {}))
+
+    def _take(self, token: str, lease: str, state: str, *lanes: str) -> list[Any]:
         name = _first(self._leases.items(), self._clock()) or self._dequeued(lanes)
         if name is None:
-            return None
+            return []
         record = self._records[name]
         record |= {"state": state, "token": token, "tries": str(int(record.get("tries", 0)) + 1)}
-        self._lease(name, lease_s)
-        self._changed(name)
-        return name, dict(record)
+        self._lease(name, lease)
+        self._change(name)
+        return [name, words(record)]
 
-    async def renew(self, name: str, token: str, lease_s: float) -> bool:
-        if held := self._holds(name, token):
-            self._lease(name, lease_s)
-        return held
-
-    async def release(
-        self,
-        name: str,
-        token: str,
-        again_s: float = 0.0,
-        fields: Fields | None = None,
-        *,
-        tried: bool = True,
-    ) -> bool:
-        if not self._holds(name, token):
-            return False
-        if name not in self._leases:
-            self._delete(name)
-            return True
-        record = self._records[name]
-        tries = int(record.get("tries", 0)) - (not tried)
-        record |= {**(fields or {}), "token": "", "tries": str(tries)}
-        self._lease(name, again_s)
-        self._changed(name)
-        return True
-
-    async def claim(
-        self, name: str, alias: str, token: str, event: str, *, lease_s: float, keep_s: float
-    ) -> tuple[Fields, float]:
+    def _claim(self, name: str, token: str, *facts: str) -> list[Any]:
+        lease, keep, alias, event = facts
         now = self._clock()
         self._sweep(now)
         for each in (name, self._aliases.get(alias, name)):
             if self._expire.get(each, 0) <= now:
                 continue
             record = self._records[each]
-            left_ms = int(record.get("until", 0)) - now
-            if record["state"] == "done" or left_ms > 0:
-                return dict(record), left_ms / 1e3
+            left = int(record.get("until", 0)) - now
+            if record["state"] == "done" or left > 0:
+                return [left, words(record)]
             if record["state"] == "accepted":  # its worker is gone: whoever asks goes on with it
                 record["token"] = token
-                self._lease(each, lease_s)
-                return {}, 0.0
-        fields = {"keep": str(milliseconds(keep_s)), "alias": alias, "event": event}
-        self._records[name] = {"state": "running", "token": token} | fields
-        self._lease(name, lease_s)
+                self._lease(each, lease)
+                return [0, []]
+        kept = {"keep": keep, "alias": alias, "event": event}
+        self._records[name] = {"state": "running", "token": token} | kept
+        self._lease(name, lease)
         self._aliases[alias] = name
-        return {}, 0.0
+        return [0, []]
 
-    async def accept(self, name: str, token: str) -> bool:
-        if held := self._holds(name, token):
-            self._records[name]["state"] = "accepted"
-            self._leases[name] = int(self._records[name]["until"])
-        return held
-
-    async def settle(self, name: str, alias: str, fields: Fields, keep_s: float) -> None:
-        self._delete(name)  # so that it is the last in the order of settling
-        self._records[name] = dict(fields)
+    def _settle(self, name: str, keep: str, alias: str, *changes: str) -> list[Any]:
+        self._forget(name)  # so that it is the last in the order of settling
+        self._records[name] = fields(changes)
         self._aliases[alias] = name
-        self._expire[name] = self._clock() + milliseconds(keep_s)
+        self._expire[name] = self._clock() + int(keep)
         if len(self._records) > MOST_SETTLED:
             settled = (each for each, record in self._records.items() if record["state"] == "done")
-            self._delete(next(settled))
+            self._forget(next(settled))
+        return [1]
 
-    async def open(
-        self, name: str, lane: Lane, head_start_s: float, owner: str, fields: Fields,
-        *, limit: int, keep_s: float,
-    ) -> tuple[str, Fields]:  # fmt: skip
+    def _open(self, name: str, *facts: str) -> list[Any]:
+        lane, head_start, owner, limit, keep, *changes = facts
         if known := self._records.get(name):
-            return "old", dict(known)
-        if len(self._leases) + sum(map(len, self._queues.values())) >= limit:
-            return "full", {}
+            return ["old", words(known)]
+        if len(self._leases) + sum(map(len, self._queues.values())) >= int(limit):
+            return ["full", []]
         now = self._clock()
-        times = {"changed": str(now), "ends": str(now + milliseconds(keep_s))}
-        record = {"state": "queued", "version": "1", "tries": "0", "token": "", **times}
-        self._records[name] = record | {"lane": lane, "owner": owner, **fields}
-        self._queues[lane][name] = now + milliseconds(head_start_s)
+        record = {"state": "queued", "version": "1", "tries": "0", "token": "", "changed": str(now)}
+        record |= {"ends": str(now + int(keep)), "lane": lane, "owner": owner, **fields(changes)}
+        self._records[name] = record
+        self._queues[lane][name] = now + int(head_start)
         self._created[name] = now
-        return "new", dict(self._records[name])
+        return ["new", words(record)]
 
-    async def mark(self, name: str, token: str, fields: Fields) -> bool:
-        if held := self._holds(name, token):
-            self._records[name] |= fields
-            self._changed(name)
-        return held
-
-    async def finish(
-        self, name: str, token: str, state: str, fields: Fields, keep_s: float
-    ) -> bool:
-        if self._holds(name, token):
-            self._records[name] |= {**fields, "finisher": token}
-            self._close(name, state, keep_s)
-        return token != "" and self._records.get(name, {}).get("finisher") == token
-
-    async def end(self, name: str, keep_s: float) -> tuple[str, Fields]:
+    def _end(self, name: str, keep: str) -> list[Any]:
         if not (record := self._records.get(name)):
-            return "", {}
+            return ["", []]
         before = record["state"]
-        if before in _OPEN:
-            self._close(name, "cancelled", keep_s)
+        if before in {"queued", "running"}:
+            self._finish(name, "cancelled", keep)
         elif before != "deleted":
             for field in [each for each in record if each.startswith("item:")]:
                 del record[field]
             record["state"] = "deleted"
             self._calls.pop(name, None)
-            self._changed(name)
-        return before, dict(record)
+            self._change(name)
+        return [before, words(record)]
 
-    async def call(self, lease_s: float) -> Fields:
+    def _call(self, lease: str) -> list[str]:
         now = self._clock()
         if (name := _first(self._calls.items(), now)) is None:
-            return {}
-        self._calls[name] = now + milliseconds(lease_s)
+            return []
+        self._calls[name] = now + int(lease)
         record = self._records[name]
         record["calls"] = str(int(record.get("calls", 0)) + 1)
-        return dict(record)
+        return words(record)
 
-    async def called(self, name: str, fields: Fields, again_s: float | None) -> None:
+    def _called(self, name: str, again: str, *changes: str) -> list[int]:
         if self._calls.pop(name, None) is None:
-            return
-        self._records[name] |= fields
-        if again_s is not None:
-            self._calls[name] = self._clock() + milliseconds(again_s)
-        self._changed(name)
+            return [0]
+        self._records[name] |= fields(changes)
+        if again:
+            self._calls[name] = self._clock() + int(again)
+        self._change(name)
+        return [1]
 
-    async def changed(self, known: Mapping[str, int]) -> dict[str, Fields]:
-        found = {name: dict(self._records.get(name, {})) for name in known}
-        return {
-            name: record
-            for name, record in found.items()
-            if record.get("version") != str(known[name])
-        }
+    def _changed(self, *known: str) -> list[Any]:
+        found: list[Any] = []
+        for name, version in fields(known).items():
+            record = self._records.get(name, {})
+            if record.get("version") != version:
+                found += [name, words(record)]
+        return found
 
-    async def of(self, owner: str | None, start: int, count: int) -> list[Fields]:
+    def _of(self, owner: str, start: str, count: str) -> list[Any]:
         newest = sorted(self._created, key=self._created.__getitem__, reverse=True)
         records = (self._records[name] for name in newest)
-        found = [each for each in records if owner in {None, each["owner"]}]
-        return [dict(each) for each in found[start : start + count]]
+        found = [each for each in records if owner in {"", each["owner"]}]
+        return [words(each) for each in found[int(start) : int(start) + int(count)]]
 
-    async def over(self) -> list[Fields]:
+    def _over(self, count: str) -> list[Any]:
         now, records = self._clock(), (self._records[name] for name in self._created)
-        return [dict(each) for each in records if int(each["ends"]) <= now]
+        return [words(each) for each in records if int(each["ends"]) <= now][: int(count)]
 
-    async def forget(self, name: str) -> None:
-        self._delete(name)
+    def _forget(self, name: str) -> list[int]:
+        self._records.pop(name, None)
+        lists = self._leases, self._calls, self._created, self._expire
+        for each in (*lists, *self._queues.values()):
+            each.pop(name, None)
+        return [1]
 
-    async def ahead(self, name: str) -> int | None:
+    def _ahead(self, name: str) -> list[int]:
         came = {name: at for queue in self._queues.values() for name, at in queue.items()}
-        return sum(at < came[name] for at in came.values()) if name in came else None
+        return [sum(at < came[name] for at in came.values())] if name in came else []
 
-    async def counts(self) -> tuple[int, int, int]:
-        return sum(map(len, self._queues.values())), len(self._leases), len(self._calls)
+    def _counts(self) -> list[int]:
+        return [sum(map(len, self._queues.values())), len(self._leases), len(self._calls)]
 
-    async def nearly_full(self) -> bool:
-        return False
+    def _held(self, what: str, name: str, token: str, *facts: str) -> bool:
+        """Decide what only the holder may; whether the caller is that, or has finished the job."""
+        record = self._records.get(name, {})
+        if token and what == "finish" and record.get("finisher") == token:
+            return True
+        if not token or record.get("token") != token:
+            return False
+        match what:
+            case "renew":
+                self._lease(name, facts[0])
+            case "accept":
+                record["state"] = "accepted"
+                self._leases[name] = int(record["until"])
+            case "mark":
+                record |= fields(facts)
+                self._change(name)
+            case "finish":
+                record |= {**fields(facts[2:]), "finisher": token}
+                self._finish(name, facts[1], facts[0])
+            case "release" if name in self._leases:
+                tries = str(int(record.get("tries", 0)) + int(facts[1]))
+                record |= {**fields(facts[2:]), "token": "", "tries": tries}
+                self._lease(name, facts[0])
+                self._change(name)
+            case _:
+                self._forget(name)  # a claim of which nothing was promised
+        return True
 
-    async def close(self) -> None:
-        pass
-
-    def _holds(self, name: str, token: str) -> bool:
-        return token != "" and self._records.get(name, {}).get("token") == token
-
-    def _lease(self, name: str, lease_s: float) -> None:
+    def _lease(self, name: str, lease: str) -> None:
         now, record = self._clock(), self._records[name]
-        record["until"] = str(now + milliseconds(lease_s))
+        record["until"] = str(now + int(lease))
         if name in self._leases:
             self._leases[name] = int(record["until"])
         if "keep" in record:
             self._expire[name] = now + int(record["keep"])
 
-    def _dequeued(self, lanes: Iterable[Lane]) -> str | None:
+    def _dequeued(self, lanes: Iterable[str]) -> str | None:
         """The first job of these lanes, which leaves its queue for the leases."""
         waiting = [item for lane in lanes for item in self._queues[lane].items()]
         if (name := _first(waiting)) is not None:
@@ -233,25 +224,19 @@ class InMemoryRecords:
             self._leases[name] = self._clock()
         return name
 
-    def _close(self, name: str, state: str, keep_s: float) -> None:
+    def _finish(self, name: str, state: str, keep: str) -> None:
         now, record = self._clock(), self._records[name]
-        record |= {"state": state, "token": "", "ends": str(now + milliseconds(keep_s))}
+        record |= {"state": state, "token": "", "ends": str(now + int(keep))}
         self._leases.pop(name, None)
         self._queues[record["lane"]].pop(name, None)
         if record.get("callback") == "1":
             record["call"], self._calls[name] = "pending", now
-        self._changed(name)
+        self._change(name)
 
-    def _changed(self, name: str) -> None:
+    def _change(self, name: str) -> None:
         record = self._records[name]
         version = int(record.get("version", 0)) + 1
         record |= {"version": str(version), "changed": str(self._clock())}
-
-    def _delete(self, name: str) -> None:
-        self._records.pop(name, None)
-        lists = self._leases, self._calls, self._created, self._expire
-        for each in (*lists, *self._queues.values()):
-            each.pop(name, None)
 
     def _sweep(self, now: int) -> None:
         """Now and then forget the events whose time has run out."""
@@ -259,7 +244,7 @@ class InMemoryRecords:
             return
         self._sweep_at = now + _SWEEP_MS
         for name in [name for name, at in self._expire.items() if at <= now]:
-            self._delete(name)
+            self._forget(name)
         self._aliases = {key: name for key, name in self._aliases.items() if name in self._records}
 
 

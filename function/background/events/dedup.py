@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Self
 
-from function.background.records import Namespace
+from function.background.records import Namespace, fields, milliseconds, words
 
 if TYPE_CHECKING:
     from function.background.records import RecordStore
@@ -93,37 +93,43 @@ class DedupStore:
     async def claim(self, keys: EventKeys, event: str, lease_s: float) -> Claim:
         """Ask to work on an event; the text of it is kept until it is finished."""
         token = secrets.token_hex(8)
-        found, left_s = await self._records.claim(
-            keys.upload, keys.event, token, event, lease_s=lease_s, keep_s=KEEP_S
-        )
+        facts = milliseconds(lease_s), milliseconds(KEEP_S), keys.event, event
+        left_ms, found = await self._records.decide("claim", keys.upload, token, *facts)
         if not found:
             return Claim(EventState.MINE, token)
-        return Claim(EventState(found["state"]), "", found.get("result", ""), left_s)
+        record = fields(found)
+        state, result = EventState(record["state"]), record.get("result", "")
+        return Claim(state, result=result, left_s=int(left_ms) / 1e3)
 
     async def renew(self, keys: EventKeys, token: str, lease_s: float) -> bool:
         """Keep a claim; whether it is still the caller's."""
-        return await self._records.renew(keys.upload, token, lease_s)
+        lease_ms = milliseconds(lease_s)
+        return await self._records.decide("renew", keys.upload, token, lease_ms) == [1]
 
     async def accept(self, keys: EventKeys, token: str) -> bool:
         """Promise that it will be done, by whoever finds it when the lease runs out."""
-        return self._records.lasting and await self._records.accept(keys.upload, token)
+        if not self._records.lasting:
+            return False
+        return await self._records.decide("accept", keys.upload, token) == [1]
 
     async def finish(self, keys: EventKeys, result: str, keep_s: float = KEEP_S) -> None:
         """Remember for so long what became of it, whoever holds the claim."""
-        fields = {"state": EventState.DONE, "result": result}
-        await self._records.settle(keys.upload, keys.event, fields, keep_s)
+        keep_ms, record = milliseconds(keep_s), words({"state": EventState.DONE, "result": result})
+        await self._records.decide("settle", keys.upload, "", keep_ms, keys.event, *record)
 
     async def release(self, keys: EventKeys, token: str) -> None:
         """Give a claim up; what was accepted can be taken by anybody at once."""
-        await self._records.release(keys.upload, token)
+        await self._records.decide("release", keys.upload, token, 0, 0)
 
     async def take(self, lease_s: float) -> TakenEvent | None:
         """An accepted event that nobody works on any more."""
         token = secrets.token_hex(8)
-        if (found := await self._records.take(token, lease_s, EventState.ACCEPTED)) is None:
+        state = EventState.ACCEPTED
+        found = await self._records.decide("take", "", token, milliseconds(lease_s), state)
+        if not found:
             return None
-        upload, fields = found
-        return TakenEvent(EventKeys(upload, fields["alias"]), token, fields["event"])
+        upload, record = found[0], fields(found[1])
+        return TakenEvent(EventKeys(upload, record["alias"]), token, record["event"])
 
     async def close(self) -> None:
         """Close all connections."""
