@@ -12,7 +12,7 @@ from function.background.events.dedup import EventKeys, EventState
 from function.background.events.outcome import Outcome, OutcomeKind
 from function.background.events.worker import ClaimedEvent, EventWorker
 from function.background.records import StoreError
-from function.problems import Problem, UnavailableError
+from function.problems import Problem, RetryLaterError
 from function.telemetry import trace_context
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class EventProcessor:
         self,
         writer: OutputWriter,
         store: DedupStore,
-        sink: Sink | None,
+        sink: EventSink | None,
         refusal: Callable[[], float | None],
         settings: ProcessorSettings,
     ) -> None:
@@ -95,7 +95,7 @@ class EventProcessor:
         except StoreError as error:
             _warn(error)
             detail = "The ledger of events cannot be asked."
-            outcome = Outcome.later(UnavailableError("events_unavailable", detail, 2))
+            outcome = Outcome.later(RetryLaterError("events_unavailable", detail, 2))
         log.info("event", extra={"outcome": str(outcome.kind), "reason": outcome.reason})
         for listener in self.listeners:
             listener(outcome)
@@ -140,7 +140,7 @@ class EventProcessor:
         except TimeoutError:
             if not clock.expired():
                 raise
-            raise UnavailableError(
+            raise RetryLaterError(
                 "storage_unavailable",
                 "The store has not told in time what was uploaded.",
                 _AGAIN_S,
@@ -152,7 +152,7 @@ class EventProcessor:
         again_s = self._refusal()
         if again_s is None and len(self._running) < self._settings.limit:
             return
-        raise UnavailableError(
+        raise RetryLaterError(
             "overloaded",
             "As many events as there is room for are at hand.",
             again_s or _AGAIN_S,
@@ -207,7 +207,7 @@ def _of(task: asyncio.Task[Outcome]) -> Outcome:
 
 
 def _in_work(again_s: float) -> Outcome:
-    problem = UnavailableError("event_in_work", "The event is being worked on.", again_s)
+    problem = RetryLaterError("event_in_work", "The event is being worked on.", again_s)
     return Outcome.later(problem)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import aiohttp
 
-from function.problems import UnavailableError
+from function.problems import RetryLaterError
 from warmup.objects.urls import exact
 from warmup.retry import Patience, retry_after
 
@@ -56,7 +56,7 @@ class EventSink:
             wait_s = patience.wait_s(0, asked_s)
             if wait_s is None:
                 detail = f"The result event cannot be sent: {reason}."
-                raise UnavailableError("sink_unavailable", detail, 5)
+                raise RetryLaterError("sink_unavailable", detail, 5)
             await asyncio.sleep(wait_s)
 
     async def close(self) -> None:

@@ -17,7 +17,7 @@ from function.background.events.event import STRUCTURED
 from function.background.events.outcome import Outcome, OutcomeKind
 from function.background.events.writer import SupersededError
 from function.background.records import StoreError
-from function.problems import Problem, UnavailableError
+from function.problems import Problem, RetryLaterError
 from function.request_context import Lane, RequestContext, current
 from function.tasks import Running
 from function.telemetry import trace_context
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from function.background.events.event import CloudEvent
     from function.background.events.notice import Notice
     from function.background.events.rules import Rule
-    from function.background.events.sink import Sink
+    from function.background.events.sink import EventSink
     from function.background.events.writer import OutputWriter
 
 log = logging.getLogger("ember.events")
@@ -67,7 +67,7 @@ class EventWorker:
         self,
         writer: OutputWriter,
         store: DedupStore,
-        sink: Sink | None,
+        sink: EventSink | None,
         lease_s: float,
         slots: int,
     ) -> None:
@@ -153,7 +153,7 @@ class EventWorker:
         except Exception:
             log.exception("an event failed")
             detail = "Something went wrong inside; it has been logged."
-            outcome = Outcome.later(UnavailableError("internal", detail, 5))
+            outcome = Outcome.later(RetryLaterError("internal", detail, 5))
         if outcome.kind is OutcomeKind.LATER:
             await _stored(release())
         else:

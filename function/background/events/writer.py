@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from function import jsontext
 from function.background.events.rules import MARK, options_of
-from function.problems import ObjectNotFoundError, Problem, UnavailableError
+from function.problems import ObjectNotFoundError, Problem, RetryLaterError
 from function.requests import SwapRequest, Upload
 from warmup.objects.errors import ChangedError
 
@@ -150,7 +150,7 @@ class OutputWriter:
                 continue  # somebody was faster, or an answer of the store got lost
             return _facts(uri, facts, result, generation)
         detail = "What is where the output belongs keeps changing."
-        raise UnavailableError("storage_unavailable", detail, 5)
+        raise RetryLaterError("storage_unavailable", detail, 5)
 
     async def _request(self, notice: Notice, rule: Rule) -> SwapRequest:
         sidecar = await self._sidecar(notice, rule)
