@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 from function import tasks
-from function.background.records import StoreError
+from function.background.records import RecordStoreError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
@@ -44,7 +44,7 @@ async def renewing(
             try:
                 if not await renew():
                     return
-            except StoreError as error:
+            except RecordStoreError as error:
                 log.warning("a lease cannot be renewed", extra={"reason": str(error)})
 
     task = asyncio.create_task(work())
@@ -75,7 +75,7 @@ async def look_for_work(
         await pause()
         try:
             await look()
-        except StoreError as error:
+        except RecordStoreError as error:
             log.warning(unavailable, extra={"reason": str(error)})
         except Exception:
             log.exception(failed)

@@ -36,7 +36,7 @@ class Namespace:
     leases: str
 
 
-class StoreError(Exception):
+class RecordStoreError(Exception):
     """The store does not answer, or cannot be reached."""
 
 
@@ -66,7 +66,7 @@ class RecordStore(Protocol):
             nothing was changed.
 
         Raises:
-            StoreError: the store does not answer, or cannot be reached.
+            RecordStoreError: the store does not answer, or cannot be reached.
         """
         ...
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from function.background.records import BY_HOLDERS, StoreError
+from function.background.records import BY_HOLDERS, RecordStoreError
 from function.redis.client import Client, failures
 from function.redis.script import Script
 
@@ -52,12 +52,12 @@ class RedisRecords:
         script = self._for_holders if what in _FOR_HOLDERS else self._for_all
         at = self._namespace
         arguments = [at.records, at.leases, what, name, token, *map(str, facts)]
-        with failures(StoreError):
+        with failures(RecordStoreError):
             return await script([at.prefix], arguments, idempotent=what in _IDEMPOTENT)
 
     async def nearly_full(self) -> bool:
         """Whether three quarters of the memory of Redis are used."""
-        with failures(StoreError):
+        with failures(RecordStoreError):
             memory = await self._client.memory()
         return memory.limit is not None and memory.used > memory.limit * NEARLY_FULL
 

@@ -16,7 +16,7 @@ from function.background.facts import moment
 from function.background.jobs import report
 from function.background.jobs.files import JobFilesError
 from function.background.jobs.job import key_of, owner_of
-from function.background.records import StoreError
+from function.background.records import RecordStoreError
 from function.cli.failure import Failure
 from function.exits import Exit
 from function.process.wiring.jobs import build_job_files, build_job_store, jobs_redis_url
@@ -158,7 +158,7 @@ async def _all(book: JobStore, subject: str | None) -> list[Job]:
 def _run(work: Coroutine[Any, Any, Any]) -> Any:
     try:
         return asyncio.run(work)
-    except (StoreError, JobFilesError) as error:
+    except (RecordStoreError, JobFilesError) as error:
         raise Failure(f"The jobs cannot be reached: {error}.", Exit.UNAVAILABLE) from None
 
 

@@ -14,7 +14,7 @@ from function.background.jobs import callback as callbacks
 from function.background.jobs.files import JobFilesError, NoSpaceError
 from function.background.jobs.job import Callback, JobSpec, key_of
 from function.background.jobs.store import JobStoreFullError, OpenedJob
-from function.background.records import StoreError
+from function.background.records import RecordStoreError
 from function.faces.options import SwapOptions
 from function.http.edge import exchange_of
 from function.http.offload import offload
@@ -172,12 +172,12 @@ class JobRequests:
         """
         try:
             return await self.store.open(spec, self.settings.job_limit, self.settings.job_keep_s)
-        except StoreError:
+        except RecordStoreError:
             for _ in range(_LOOKS):
                 await asyncio.sleep(_PAUSE_S)
                 try:
                     found = await self.store.get(spec.key)
-                except StoreError:
+                except RecordStoreError:
                     continue
                 if found is None:
                     raise unavailable() from None
@@ -269,7 +269,7 @@ async def answered(question: Awaitable[T]) -> T:
     """
     try:
         return await question
-    except (StoreError, JobFilesError) as error:
+    except (RecordStoreError, JobFilesError) as error:
         log.warning("jobs cannot be reached", extra={"reason": str(error)})
         raise unavailable() from error
 

@@ -15,7 +15,7 @@ from function.background.jobs import report
 from function.background.jobs.changes import Changes
 from function.background.jobs.job import key_of, owner_of
 from function.background.jobs.stream_limits import TooManyStreamsError
-from function.background.records import StoreError
+from function.background.records import RecordStoreError
 from function.http import accept, answers, ranges
 from function.http.edge import exchange_of
 from function.http.form_reader import no_query
@@ -270,7 +270,7 @@ class JobHandlers:
         if job.state.open:
             try:
                 ahead = await self._store.ahead(job.spec.key)
-            except StoreError:
+            except RecordStoreError:
                 ahead = None
             left = job.spec.targets - job.done + (ahead or 0)
             if (eta_s := self._load.load.eta_s(left)) is not None:

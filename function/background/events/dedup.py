@@ -80,7 +80,7 @@ class TakenEvent:
 
 
 class DedupStore:
-    """Remembers events. Every call may raise `StoreError`.
+    """Remembers events. Every call may raise `RecordStoreError`.
 
     Args:
         records: where they are kept. In memory, what is not finished can only be done when the

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from function.background.events.dedup import EventKeys, EventState
 from function.background.events.outcome import Outcome, OutcomeKind
 from function.background.events.worker import ClaimedEvent, EventWorker
-from function.background.records import StoreError
+from function.background.records import RecordStoreError
 from function.problems import Problem, RetryLaterError
 from function.telemetry import trace_context
 
@@ -92,7 +92,7 @@ class EventProcessor:
             later = problem.kind.status >= 500
             kind = OutcomeKind.LATER if later else OutcomeKind.FAILED
             outcome = Outcome(kind, problem.detail, problem=problem)
-        except StoreError as error:
+        except RecordStoreError as error:
             _warn(error)
             detail = "The ledger of events cannot be asked."
             outcome = Outcome.later(RetryLaterError("events_unavailable", detail, 2))
@@ -169,7 +169,7 @@ class EventProcessor:
         accepted = False
         try:
             accepted = await self._store.accept(claimed.keys, claimed.token)
-        except StoreError as error:
+        except RecordStoreError as error:
             _warn(error)
         if task.done():
             return _of(task)
@@ -211,5 +211,5 @@ def _in_work(again_s: float) -> Outcome:
     return Outcome.later(problem)
 
 
-def _warn(error: StoreError) -> None:
+def _warn(error: RecordStoreError) -> None:
     log.warning("the ledger cannot be asked", extra={"reason": str(error)})

@@ -16,7 +16,7 @@ from function.background.events.dedup import KEEP_FAILED_S, KEEP_S
 from function.background.events.event import STRUCTURED
 from function.background.events.outcome import Outcome, OutcomeKind
 from function.background.events.writer import SupersededError
-from function.background.records import StoreError
+from function.background.records import RecordStoreError
 from function.problems import Problem, RetryLaterError
 from function.request_context import Lane, RequestContext, current
 from function.tasks import Running
@@ -193,5 +193,5 @@ async def _stored(change: Coroutine[None, None, None]) -> None:
     """Change the store. Where that fails, a duplicate finds the output in the storage."""
     try:
         await change
-    except StoreError as error:
+    except RecordStoreError as error:
         log.warning("the ledger cannot be told", extra={"reason": str(error)})

@@ -14,7 +14,7 @@ from function.background.facts import moment
 from function.background.jobs import callback, report
 from function.background.jobs.files import JobFilesError
 from function.background.jobs.job import CallbackState
-from function.background.records import StoreError
+from function.background.records import RecordStoreError
 from function.tasks import Running
 from function.telemetry import logs
 from function.telemetry.spans import Span
@@ -78,7 +78,7 @@ class Callbacks:
         else:
             state = CallbackState.FAILED if pause_s is None else CallbackState.PENDING
         log.info("callback", extra={"outcome": str(state), "tries": job.calls, "reason": sent.note})
-        with contextlib.suppress(StoreError):  # then it is sent once more
+        with contextlib.suppress(RecordStoreError):  # then it is sent once more
             await self._store.called(spec.key, state, sent.note, pause_s or 0.0)
 
     async def _embed(self, job: Job, data: dict[str, Any]) -> None:

@@ -7,7 +7,7 @@ import logging
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from function.background.records import StoreError
+from function.background.records import RecordStoreError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
@@ -117,7 +117,7 @@ class Changes:
                 known = {key: each.job.version for key, each in self._watched.items() if each.job}
                 try:
                     found = await self._store.changed(known)
-                except StoreError as error:
+                except RecordStoreError as error:
                     log.warning("jobs cannot be looked at", extra={"reason": str(error)})
                     continue
                 except Exception:

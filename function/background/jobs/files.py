@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from function.background.records import StoreError
+from function.background.records import RecordStoreError
 from function.problems import ObjectNotFoundError, Problem
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class JobFiles(Protocol):
         ...
 
 
-class JobFilesError(StoreError):
+class JobFilesError(RecordStoreError):
     """The files cannot be reached."""
 
 

@@ -9,7 +9,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from function.background.records import StoreError
+from function.background.records import RecordStoreError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -40,7 +40,7 @@ class HeldJob:
     lease_s: float
 
     async def renew(self) -> bool:
-        """Have the lease start anew; asks once, and raises `StoreError` where that fails."""
+        """Have the lease start anew; asks once, and raises `RecordStoreError` where that fails."""
         return await self.store.renew(self.job.spec.key, self.token, self.lease_s)
 
     async def mark(self, index: int, item: JobItem) -> bool:
@@ -66,7 +66,7 @@ class HeldJob:
         while True:
             try:
                 return await change()
-            except StoreError as error:
+            except RecordStoreError as error:
                 log.warning("the book of jobs cannot be told", extra={"reason": str(error)})
                 if time.monotonic() >= until:
                     return False

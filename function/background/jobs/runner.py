@@ -117,7 +117,7 @@ class JobRunner:
         """Cancel a job, or delete the results of one that is done; None where there is none.
 
         Raises:
-            StoreError: it may have been done or not; to be asked again.
+            RecordStoreError: it may have been done or not; to be asked again.
         """
         if (ended := await self.store.end(key, self.settings.keep_s)) is None:
             return None

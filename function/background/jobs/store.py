@@ -58,7 +58,7 @@ class JobStoreFullError(Exception):
 
 
 class JobStore:
-    """Keeps jobs. Every call may raise `StoreError`.
+    """Keeps jobs. Every call may raise `RecordStoreError`.
 
     What takes a token changes nothing, and returns False, unless the token is that of the worker.
 

@@ -17,7 +17,7 @@ from function import tasks
 from function.background import facts, lease
 from function.background.jobs.files import JobFilesError
 from function.background.jobs.job import JobState, outcome
-from function.background.records import StoreError
+from function.background.records import RecordStoreError
 from function.problems import Problem
 from function.telemetry import logs
 from function.telemetry.spans import Span, SpanKind
@@ -100,7 +100,7 @@ class JobWorker:
 
     async def _clear(self, spec: JobSpec) -> None:
         """Delete the files that came after somebody else had ended the job."""
-        with contextlib.suppress(StoreError):
+        with contextlib.suppress(RecordStoreError):
             job = await self._store.get(spec.key)
             if job is None or job.state in {JobState.CANCELLED, JobState.DELETED}:
                 await self._files.drop(job.kept if job else [*spec.inputs, *spec.results])

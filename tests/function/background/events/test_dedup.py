@@ -11,7 +11,7 @@ from redis.asyncio import Redis
 from function.background import in_memory
 from function.background.events.dedup import EVENTS, DedupStore, EventKeys, EventState
 from function.background.in_memory import InMemoryRecords
-from function.background.records import StoreError
+from function.background.records import RecordStoreError
 from function.background.redis_records import RedisRecords
 
 SOME = [EventKeys.of(name, "s", name) for name in "abcd"]
@@ -247,7 +247,7 @@ async def test_nothing_in_redis_names_anybody_and_all_of_it_ends(shared, lasting
 
 async def test_a_redis_that_cannot_be_reached_is_an_error_of_the_store(free_port):
     store = DedupStore(RedisRecords(f"redis://127.0.0.1:{free_port}/0", 0.5, EVENTS))
-    with pytest.raises(StoreError):
+    with pytest.raises(RecordStoreError):
         await store.claim(A, "event", 30)
     await store.close()
 
@@ -256,7 +256,7 @@ async def test_a_redis_that_is_silent_is_not_waited_for(lasting_redis):
     store = DedupStore(RedisRecords(lasting_redis.url, 0.2, EVENTS))
     lasting_redis.pause()
     try:
-        with pytest.raises(StoreError):
+        with pytest.raises(RecordStoreError):
             await store.claim(A, "event", 30)
     finally:
         lasting_redis.resume()

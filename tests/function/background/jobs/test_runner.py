@@ -14,7 +14,7 @@ from function.background.jobs.files import FileBudget, InMemoryJobFiles, JobFile
 from function.background.jobs.job import JobSpec, JobState
 from function.background.jobs.runner import JobRunner, RunnerSettings
 from function.background.jobs.store import JOBS, JobStore
-from function.background.records import StoreError
+from function.background.records import RecordStoreError
 from function.background.redis_records import RedisRecords
 from function.problems import Problem
 from function.request_context import Lane
@@ -202,7 +202,7 @@ class Silent(JobStore):
     async def mark(self, key, token, place, item):
         if item.state is JobState.SUCCEEDED:
             self.failed += 1
-            raise StoreError("silent")
+            raise RecordStoreError("silent")
         return await super().mark(key, token, place, item)
 
 

@@ -29,7 +29,7 @@ from function.background.jobs.job import (
 )
 from function.background.jobs.redis_files import RedisJobFiles
 from function.background.jobs.store import JOBS, JobStore, JobStoreFullError
-from function.background.records import StoreError
+from function.background.records import RecordStoreError
 from function.background.redis_records import RedisRecords
 from function.request_context import Lane
 from function.storage.storage import Storage
@@ -320,7 +320,7 @@ def _facts(job: Job | None):
 
 async def test_without_redis_jobs_raise_an_error_of_the_store(free_port):
     store = JobStore(RedisRecords(f"redis://127.0.0.1:{free_port}/0", 0.5, JOBS))
-    with pytest.raises(StoreError):
+    with pytest.raises(RecordStoreError):
         await store.get("a")
     await store.close()
 
