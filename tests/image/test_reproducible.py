@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.image.podman import SLOW
+from tests.soak import tried
 
 pytestmark = SLOW
 
@@ -22,7 +23,7 @@ def anew(podman):
         podman("rmi", "--force", *made)
 
 
-@pytest.mark.parametrize("target", ["keepalive", "cpu"])
+@pytest.mark.parametrize("target", tried(["keepalive"], soak=["keepalive", "cpu"]))
 def test_a_build_from_nothing_gives_the_same_layers(podman, request, anew, target):
     first = podman.inspect(request.getfixturevalue(target))
     again = podman.inspect(anew(target))

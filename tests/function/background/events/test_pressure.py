@@ -16,10 +16,11 @@ from PIL import Image
 
 from function.service.service import sample
 from tests.running import running
+from tests.soak import tried
 
 from . import forms
 
-EVENTS = int(os.environ.get("EMBER_TEST_EVENTS", "1000"))
+EVENTS = tried(400, soak=5000)
 """An hour's worth is 5000."""
 BROKERS, QUEUE = 256, 32
 RULES = """

@@ -15,6 +15,7 @@ import pytest
 
 from tests.function.admission.redis_server import RedisServer
 from tests.running import running
+from tests.soak import tried
 
 from . import forms
 from .conftest import pixels
@@ -23,6 +24,8 @@ from .test_pressure import tiny
 
 TINY = tiny("collins")
 TRACEPARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+
+UPLOADS = tried(140, soak=700)
 
 
 @pytest.fixture
@@ -157,8 +160,8 @@ def test_while_redis_is_away_events_have_to_come_again(environ, cloud, redis):
 def test_duplicates_in_any_order_a_killed_replica_and_a_new_redis_give_one_output_each(
     environ, cloud, sink, redis
 ):
-    uploads = [cloud.upload(f"in/many-{n}.jpg", TINY) for n in range(700)]
-    deliveries = [*uploads, *random.Random(1).sample(uploads, 300)]
+    uploads = [cloud.upload(f"in/many-{n}.jpg", TINY) for n in range(UPLOADS)]
+    deliveries = [*uploads, *random.Random(1).sample(uploads, UPLOADS * 3 // 7)]
     random.Random(2).shuffle(deliveries)
     kinds = list(forms.ALL.values())
     requests = [kinds[n % len(kinds)](each) for n, each in enumerate(deliveries)]
@@ -166,9 +169,9 @@ def test_duplicates_in_any_order_a_killed_replica_and_a_new_redis_give_one_outpu
         servers = [first, second]
         with ThreadPoolExecutor(8) as brokers:
             done = [brokers.submit(delivered, servers, each, 240) for each in requests]
-            until(lambda: sum(each.done() for each in done) >= 300, 240)
+            until(lambda: sum(each.done() for each in done) >= UPLOADS * 3 // 7, 240)
             first.process.send_signal(signal.SIGKILL)
-            until(lambda: sum(each.done() for each in done) >= 600, 240)
+            until(lambda: sum(each.done() for each in done) >= UPLOADS * 6 // 7, 240)
             redis.kill()
             redis.start()
             assert {each.result(240) for each in done} <= {202, 204}
