@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from function.faces import families, models
 from function.runtime.engine import PROVIDERS
 from function.runtime.gpu import free_memory
 from function.runtime.gpu.device_health import DeviceHealth
-from function.runtime.gpu.options import GpuOptions
 from function.runtime.lazy_engine import LazyEngine, LoadState
-from function.service import opening
 from function.service.loader import EngineLoader
 from warmup.failures import WarmupError
 from warmup.models.manifest import narrowed
@@ -22,66 +20,19 @@ from warmup.models.manifest import narrowed
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
     from concurrent.futures import Future
-    from pathlib import Path
 
     from function.runtime.backends.fallback import SkippedBackend
     from function.runtime.engine import Engine
     from function.runtime.scheduling.batcher import Batcher
     from function.runtime.scheduling.permits import ComputePermits
+    from function.service.engine_config import EngineConfig
     from warmup.models.manifest import Model
     from warmup.models.progress import FetchProgress
     from warmup.timeline import Timeline
 
-    Fetch = Callable[[Sequence[Model], Callable[[FetchProgress], None]], Sequence[Model]]
-    """Fetches the files of models and returns these with their paths; it blocks, and reports."""
-
-    class PlanSource(Protocol):
-        """Where plans come from."""
-
-        def obtain(self, models: Sequence[Model]) -> Collection[str]:
-            """Try to get the plans of some models; the roles that then have them. It blocks."""
-            ...
-
-        def close(self) -> None:
-            """End what `obtain` has begun."""
-            ...
-
 
 class NoPlanYetError(WarmupError):
     """A plan that may come has not come."""
-
-
-@dataclass(frozen=True, slots=True)
-class EngineConfig:
-    """How models become engines.
-
-    Attributes:
-        preload: whether models are loaded at start; a model's own `preload` can only say no.
-        backends: what they may run on, the most wanted first.
-        allow_degraded: whether they may go from a GPU to the CPU.
-        gpu: how GPUs are used.
-        plans: where missing plans come from; None when none will.
-        wait_s: how long a start waits until the GPU has room.
-        store: where optimised graphs are kept; None for nowhere.
-        fetch: None when every file is here.
-        variant: the name of the variants that are loaded first, where models have them.
-        window: for how many seconds a batch may wait for more items.
-        tune: whether it is measured how batches use the CPUs best; needs a store.
-        open: opens the engine of one model, as `opening.open_engine` does.
-    """
-
-    preload: bool = True
-    backends: tuple[str, ...] = ("cpu",)
-    allow_degraded: bool = False
-    gpu: GpuOptions = field(default_factory=GpuOptions)
-    plans: PlanSource | None = None
-    wait_s: float = 0.0
-    store: Path | None = None
-    fetch: Fetch | None = None
-    variant: str | None = None
-    window: float = 0.025
-    tune: bool = False
-    open: Callable[..., Engine] = opening.open_engine
 
 
 class Engines:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from function.runtime.engine import Engine
     from function.runtime.gpu.device_health import DeviceHealth
     from function.runtime.scheduling.permits import ComputePermits
-    from function.service.engines import EngineConfig
+    from function.service.engine_config import EngineConfig
     from warmup.models.manifest import Model
     from warmup.timeline import Timeline
 

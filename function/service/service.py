@@ -20,7 +20,8 @@ from function.runtime.imports import Imports
 from function.runtime.scheduling.permits import ComputePermits
 from function.runtime.scheduling.slots import RequestSlots
 from function.runtime.scheduling.workers import Workers
-from function.service.engines import EngineConfig, Engines
+from function.service.engine_config import EngineConfig
+from function.service.engines import Engines
 from function.telemetry.timings import Timings
 from function.video.limits import ClipLimits
 from warmup.timeline import Timeline
@@ -56,7 +57,7 @@ class Service:
         workers: how many threads compute at once.
         max_pixels: the largest image that is decoded.
         clips: what videos and animations may have.
-        supply: how the models become engines.
+        config: how the models become engines.
         swaps: how many swaps a warm-up makes.
         expected: the photos for that and what they must give; None for the sample photos, of which
             any result counts as right.
@@ -77,7 +78,7 @@ class Service:
         workers: int,
         max_pixels: int,
         clips: ClipLimits | None = None,
-        supply: EngineConfig | None = None,
+        config: EngineConfig | None = None,
         swaps: int = 1,
         expected: Golden | None = None,
         timeline: Timeline | None = None,
@@ -85,7 +86,7 @@ class Service:
         self.timeline = timeline or Timeline()
         self.imports = Imports(self.timeline)
         self._permits = ComputePermits(workers)
-        self.engines = Engines(manifest, supply or EngineConfig(), self.timeline, self._permits)
+        self.engines = Engines(manifest, config or EngineConfig(), self.timeline, self._permits)
         self.on_load_error: Callable[[Exception], None] = lambda _: None
         self._max_pixels = max_pixels
         self.clips = clips or ClipLimits()

@@ -21,7 +21,7 @@ from function.runtime.engine import NotOnDeviceError
 from function.runtime.gpu import device
 from function.runtime.proof import Proof
 from function.service import opening
-from function.service.engines import EngineConfig
+from function.service.engine_config import EngineConfig
 from function.service.plans import PlanSource
 from function.service.service import Service, sample
 from function.settings import load
@@ -206,10 +206,10 @@ class Rehearsal(World):
     @asynccontextmanager
     async def service_without_plans(self):
         node = _Node()
-        supply = EngineConfig(
+        config = EngineConfig(
             open=node.open, backends=("tensorrt", "cpu"), allow_degraded=True, plans=node
         )
-        service = Service(MODELS, workers=2, max_pixels=4_000_000, supply=supply)
+        service = Service(MODELS, workers=2, max_pixels=4_000_000, config=config)
         try:
             await service.load(whole=True)
             await service.warm()

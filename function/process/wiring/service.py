@@ -10,7 +10,7 @@ from function.runtime.backends.cuda import Cuda
 from function.runtime.cpus import usable_cpus
 from function.runtime.gpu.options import GpuOptions
 from function.service import opening, plans
-from function.service.engines import EngineConfig
+from function.service.engine_config import EngineConfig
 from function.service.plans import PlanSource
 from function.service.service import Service
 from function.video.limits import ClipLimits
@@ -53,7 +53,7 @@ def build_service(
         workers=settings.engines.threads or usable_cpus(),
         max_pixels=settings.images.max_pixels,
         clips=_clip_limits(settings.images),
-        supply=_engine_config(settings.engines, settings, open_engine),
+        config=_engine_config(settings.engines, settings, open_engine),
         swaps=settings.replica.warmup_requests,
         expected=golden.read(path),
         timeline=timeline,

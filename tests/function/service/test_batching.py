@@ -20,7 +20,7 @@ from function.requests import SwapRequest, Upload
 from function.runtime.engine import PROVIDERS
 from function.runtime.scheduling.observer import Unobserved
 from function.service import opening
-from function.service.engines import EngineConfig
+from function.service.engine_config import EngineConfig
 from function.service.service import Service, sample
 from function.settings import load
 from function.telemetry.timings import Timings
@@ -76,7 +76,7 @@ def make(counted):
             return Slow(engine, wait) if wait and model.role == "identity" else engine
 
         service = Service(
-            models_, workers=2, max_pixels=4_000_000, supply=EngineConfig(open=opened, **config)
+            models_, workers=2, max_pixels=4_000_000, config=EngineConfig(open=opened, **config)
         )
         service.observer = counted
         made.append(service)

@@ -17,7 +17,7 @@ from function.faces.swappers.masks import Occlusion, Regions
 from function.process.wiring.service import embedded
 from function.runtime.sanity import WrongResultError
 from function.service import degenerate, opening
-from function.service.engines import EngineConfig
+from function.service.engine_config import EngineConfig
 from function.service.service import Service
 from warmup.models import manifest
 from warmup.models.golden import read
@@ -80,7 +80,7 @@ async def warmed(**spoils):
         EMBEDDED,
         workers=2,
         max_pixels=settings.load({}).images.max_pixels,
-        supply=EngineConfig(open=opened),
+        config=EngineConfig(open=opened),
         expected=GOLDEN,
     )
     try:

@@ -18,7 +18,7 @@ from function.runtime.engine import NotOnDeviceError
 from function.runtime.lazy_engine import LoadState
 from function.runtime.sanity import WrongResultError
 from function.service import opening
-from function.service.engines import EngineConfig
+from function.service.engine_config import EngineConfig
 from function.service.service import Service, sample
 from function.telemetry.timings import Timings
 from tests import neural
@@ -83,7 +83,7 @@ def make(opener):
             models,
             workers=workers,
             max_pixels=4_000_000,
-            supply=config,
+            config=config,
             expected=expected,
             swaps=swaps,
         )

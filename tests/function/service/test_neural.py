@@ -19,7 +19,7 @@ from function.problems import Problem
 from function.process.wiring.service import embedded
 from function.request_context import RequestContext, current
 from function.requests import SwapRequest, Upload
-from function.service.engines import EngineConfig
+from function.service.engine_config import EngineConfig
 from function.service.service import Service, sample
 from function.telemetry.timings import Timings
 from tests import neural
@@ -72,7 +72,7 @@ async def opened(tmp_path: Path) -> AsyncIterator[Callable[..., Service]]:
             [_here(model) for model in read(manifest)],
             workers=2,
             max_pixels=4_000_000,
-            supply=EngineConfig(store=tmp_path / "store"),
+            config=EngineConfig(store=tmp_path / "store"),
         )
         services.append(service)
         await service.load()

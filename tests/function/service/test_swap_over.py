@@ -22,7 +22,8 @@ from function.runtime.backends.tensorrt import NoPlanError
 from function.runtime.engine import NotOnDeviceError
 from function.runtime.sanity import WrongResultError
 from function.service import opening
-from function.service.engines import EngineConfig, NoPlanYetError
+from function.service.engine_config import EngineConfig
+from function.service.engines import NoPlanYetError
 from function.service.service import Service, sample
 from function.telemetry.timings import Timings
 from tests.function.runtime.backends.host import HostMemory, OnnxPlan
@@ -97,10 +98,10 @@ def node():
 
 @pytest.fixture
 async def service(node):
-    supply = EngineConfig(
+    config = EngineConfig(
         open=node.open, backends=("tensorrt", "cpu"), allow_degraded=True, plans=node
     )
-    service = Service(MODELS, workers=2, max_pixels=4_000_000, supply=supply)
+    service = Service(MODELS, workers=2, max_pixels=4_000_000, config=config)
     await service.load(whole=True)
     await service.warm()
     yield service

@@ -14,7 +14,7 @@ from function.process.wiring.service import embedded
 from function.requests import SwapRequest, Upload
 from function.runtime.sanity import WrongResultError
 from function.service import opening
-from function.service.engines import EngineConfig
+from function.service.engine_config import EngineConfig
 from function.service.service import Service, sample
 from function.telemetry.timings import Timings
 from warmup.failures import ManifestError, UnavailableError
@@ -73,7 +73,7 @@ def make(world):
 
     def make(models=MODELS, variant="small", **config):
         config = EngineConfig(open=world.open, fetch=world.fetch, variant=variant, **config)
-        made.append(Service(models, workers=2, max_pixels=4_000_000, supply=config))
+        made.append(Service(models, workers=2, max_pixels=4_000_000, config=config))
         return made[-1]
 
     yield make
