@@ -30,7 +30,7 @@ log = logging.getLogger("ember.plans")
 _NICE = 10
 
 
-class PlanSource:
+class LatePlans:
     """Gets the plans that a replica lacked when it started.
 
     Another process may have shared them meanwhile. Where that is wanted, they are built here: in a

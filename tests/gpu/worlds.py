@@ -22,7 +22,7 @@ from function.runtime.gpu import device
 from function.runtime.proof import Proof
 from function.service import opening
 from function.service.engine_config import EngineConfig
-from function.service.plans import PlanSource
+from function.service.plans import LatePlans
 from function.service.service import Service, sample
 from function.settings import load
 from function.telemetry.timings import Timings
@@ -165,7 +165,7 @@ class Real(World):
             service.close()
 
 
-class _Here(PlanSource):
+class _Here(LatePlans):
     """Builds in a process that has these settings."""
 
     def _build(self, roles):

@@ -11,7 +11,7 @@ from function.runtime.cpus import usable_cpus
 from function.runtime.gpu.options import GpuOptions
 from function.service import opening, plans
 from function.service.engine_config import EngineConfig
-from function.service.plans import PlanSource
+from function.service.plans import LatePlans
 from function.service.service import Service
 from function.video.limits import ClipLimits
 from warmup.models import golden, manifest
@@ -99,7 +99,7 @@ def _engine_config(
         allow_degraded=engines.allow_degraded,
         gpu=gpu_options(engines, warmup),
         wait_s=engines.wait_vram_s,
-        plans=PlanSource(warmup, engines) if wants_plans else None,
+        plans=LatePlans(warmup, engines) if wants_plans else None,
         fetch=StoreFetcher(warmup, engines).fetch,
         variant=warmup.models.variant,
         window=engines.batch_window_ms / 1e3,

@@ -64,7 +64,7 @@ def only_rtx(monkeypatch):
 
 
 def building(settings):
-    return plans.PlanSource(settings, replace(settings.engines, build_plans=True))
+    return plans.LatePlans(settings, replace(settings.engines, build_plans=True))
 
 
 def held(settings, key):
@@ -114,7 +114,7 @@ def test_a_damaged_plan_costs_speed_and_not_the_start(settings, published, cards
 
 def test_a_replica_that_asks_later_gets_what_has_come_meanwhile(settings, cards, request):
     cards(ADA)
-    source = plans.PlanSource(settings, settings.engines)
+    source = plans.LatePlans(settings, settings.engines)
     assert source.obtain(MODELS) == set()
     request.getfixturevalue("published")
     assert source.obtain(MODELS) == {"landmarks"}
@@ -141,7 +141,7 @@ def test_what_is_missing_is_built_where_that_is_wanted(settings, cards, builder,
     cards(ADA)
     started = builder("import sys; sys.exit('Error: the GPU has no room')")
     with caplog.at_level(logging.WARNING):
-        assert plans.PlanSource(settings, settings.engines).obtain(MODELS) == set()
+        assert plans.LatePlans(settings, settings.engines).obtain(MODELS) == set()
         assert started == []
         assert building(settings).obtain(MODELS) == set()
     ((_, *words),) = started
