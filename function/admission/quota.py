@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from function import tasks
 from function.admission.account import CURRENT, Receipt
-from function.admission.accounts import AT_ONCE, StoreFullError
+from function.admission.account_store import AT_ONCE, StoreFullError
 from function.admission.breaker import Breaker
 from function.admission.offline import OfflineAccounts
 from function.documented_enum import DocumentedEnum
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from function.admission.account import Account, Allowance, Debit
-    from function.admission.accounts import AccountStore, Granted
+    from function.admission.account_store import AccountStore, Granted
     from function.admission.offline import Owed
 
 log = logging.getLogger("ember.quota")

@@ -15,7 +15,7 @@ from pathlib import Path
 from redis.exceptions import ResponseError
 
 from function.admission.account import Account, Allowance, Debit, Receipt
-from function.admission.accounts import AT_ONCE, KEEP_MS, Balance, Granted, StoreFullError
+from function.admission.account_store import AT_ONCE, KEEP_MS, Balance, Granted, StoreFullError
 from function.redis.client import Client, is_full
 from function.redis.script import Script
 

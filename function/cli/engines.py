@@ -23,7 +23,7 @@ from warmup.models import manifest
 from warmup.models.prefetch import prefetch
 from warmup.plans import nvml, plan_key, stored
 from warmup.plans.build import BuildError, check_rtx
-from warmup.plans.building import BuildRequest, build
+from warmup.plans.proven_build import BuildRequest, build
 from warmup.plans.tensorrt import FULL, RTX, library
 
 if TYPE_CHECKING:

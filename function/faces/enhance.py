@@ -10,7 +10,7 @@ import numpy as np
 
 from function.faces import align, geometry
 from function.faces.options import Mask
-from function.faces.swappers import masks
+from function.faces.swappers import crop_masks
 from function.faces.swappers.paste import paste
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from function.faces.face import Face
     from function.faces.options import SwapOptions
-    from function.faces.swappers.masks import Occlusion
+    from function.faces.swappers.crop_masks import Occlusion
     from function.runtime.engine import Engine
 
 
@@ -86,7 +86,7 @@ class Enhancer:
             images = align.planes(np.stack(crops), 1 / 127.5, -1.0)
             results = self._engine.run(images)[0]
             levels = np.clip(results * np.float32(127.5) + np.float32(128), 0, 255)
-            shares = [masks.box(size) * np.float32(options.enhance / 100)] * len(places)
+            shares = [crop_masks.box(size) * np.float32(options.enhance / 100)] * len(places)
             if occlusion and options.uses(Mask.OCCLUSION, else_=True):
                 seen = occlusion.masks(crops)
                 shares = [np.minimum(*pair) for pair in zip(shares, seen, strict=True)]

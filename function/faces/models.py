@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from function.faces.landmarks import Landmarks
     from function.faces.options import SwapOptions
     from function.faces.search import Fit, Search
+    from function.faces.swappers.crop_masks import Occlusion, Regions
     from function.faces.swappers.generator import Generator
-    from function.faces.swappers.masks import Occlusion, Regions
     from function.faces.swappers.protocol import Swapper
     from function.runtime.engine import Engine
     from warmup.models.manifest import Model

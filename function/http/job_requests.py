@@ -10,7 +10,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
-from function.background.jobs import callback as callbacks
+from function.background.jobs import webhook as callbacks
 from function.background.jobs.files import JobFilesError, NoSpaceError
 from function.background.jobs.job import Callback, JobSpec, key_of
 from function.background.jobs.store import JobStoreFullError, OpenedJob

@@ -15,7 +15,7 @@ import sys
 from typing import TYPE_CHECKING, Any, cast
 
 from function.exits import Exit
-from function.process import garbage, memory
+from function.process import garbage, memory_watch
 from function.process.early_port import EarlyPort
 from function.process.stop import StopRequest
 from function.service.health import Health
@@ -116,8 +116,8 @@ async def _serve(settings: Settings, timeline: Timeline) -> tuple[int, bool]:
             await web.SockSite(runner, each).start()
         early.hand_over(cast("web.Server", runner.server))
         async with _running(
-            memory.watch(settings.replica.memory_soft_limit, stop.on_memory),
-            memory.trim(),
+            memory_watch.watch(settings.replica.memory_soft_limit, stop.on_memory),
+            memory_watch.trim(),
             heartbeat.keep(service, replica, settings.replica.heartbeat_s, server.metrics.beat)
             if settings.replica.heartbeat_s
             else None,

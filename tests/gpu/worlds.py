@@ -31,8 +31,8 @@ from tests.graphs import convolved
 from warmup.failures import UnavailableError
 from warmup.models import manifest
 from warmup.plans import nvml
-from warmup.plans.building import BuildRequest, build
 from warmup.plans.plan_key import Recipe, key_for, profiles_for
+from warmup.plans.proven_build import BuildRequest, build
 from warmup.plans.stored import open_plans
 from warmup.plans.tensorrt import FULL, RTX, library, runner
 from warmup.settings.variables import replace as changed

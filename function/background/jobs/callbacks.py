@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from function.background import lease
 from function.background.facts import moment
-from function.background.jobs import callback, report
+from function.background.jobs import report, webhook
 from function.background.jobs.files import JobFilesError
 from function.background.jobs.job import CallbackState
 from function.background.records import RecordStoreError
@@ -71,8 +71,8 @@ class Callbacks:
         event = {"type": f"job.{job.state}", "timestamp": moment(now), "data": data}
         body = json.dumps(event).encode()
         with Span("callback", parent=TraceContext.parse(spec.trace)):
-            sent = await callback.send(self._storage, to, spec.message_id, int(now), body)
-        pause_s = None if sent.hopeless else callback.pause_s(job.calls, self._rng)
+            sent = await webhook.send(self._storage, to, spec.message_id, int(now), body)
+        pause_s = None if sent.hopeless else webhook.pause_s(job.calls, self._rng)
         if sent.done:
             state = CallbackState.DELIVERED
         else:

@@ -14,7 +14,7 @@ import numpy as np
 
 from function.faces import align, geometry, pose
 from function.faces.options import Mask
-from function.faces.swappers import masks
+from function.faces.swappers import crop_masks
 from function.faces.swappers.paste import paste
 from function.quality_warning import QualityWarning
 
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
     from function.faces.face import Face
     from function.faces.options import SwapOptions
+    from function.faces.swappers.crop_masks import Occlusion, Regions
     from function.faces.swappers.generator import Generator, SwapperFamily
-    from function.faces.swappers.masks import Occlusion, Regions
     from function.faces.swappers.protocol import SourceFace
     from function.runtime.engine import Engine
 
@@ -102,7 +102,7 @@ class NeuralSwapper:
         inputs = self._generator.source_inputs(source, targets, options.weight, self._convert)
         seen = self._seen(crops, options)
         made = self._generator.make(crops, inputs)
-        soft = [masks.box(size) for size in sizes]
+        soft = [crop_masks.box(size) for size in sizes]
         if seen:
             soft = [np.minimum(*pair) for pair in zip(soft, seen, strict=True)]
         if self._regions and options.uses(Mask.REGION):
@@ -111,7 +111,7 @@ class NeuralSwapper:
         for n, target in enumerate(targets):
             if target.outline is not None and options.uses(Mask.AREA):
                 outline = geometry.apply(places[n], target.outline)
-                soft[n] = np.minimum(soft[n], masks.area(outline, sizes[n]))
+                soft[n] = np.minimum(soft[n], crop_masks.area(outline, sizes[n]))
             paste(canvas, made[n], soft[n], places[n], gray=gray)
         covered = [_covered(mask) for mask in seen] or [False] * len(targets)
         return [

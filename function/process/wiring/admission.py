@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from function.admission import policy as policies
-from function.admission.accounts import InMemoryAccounts
+from function.admission.account_store import InMemoryAccounts
 from function.admission.admission import Admission
 from function.admission.byte_budget import ByteBudget
 from function.admission.degradation import Degradation, DegradationPolicy
@@ -17,7 +17,7 @@ from warmup.settings.variables import SettingsError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from function.admission.accounts import AccountStore
+    from function.admission.account_store import AccountStore
     from function.admission.caller import Authority
     from function.admission.policy import Policy
     from function.settings.access import AccessSettings, RedisSettings

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from function.admission.account import Allowance
-from function.admission.accounts import AT_ONCE, InMemoryAccounts, StoreFullError
+from function.admission.account_store import AT_ONCE, InMemoryAccounts, StoreFullError
 from function.admission.breaker import Breaker
 from function.admission.quota import Quota, QuotaEvent
 from function.problems import Problem

@@ -12,7 +12,7 @@ import pytest
 from function.faces import align
 from function.faces.enhance import SPECS, Enhancer
 from function.faces.options import Mask, SwapOptions
-from function.faces.swappers.masks import Occlusion
+from function.faces.swappers.crop_masks import Occlusion
 
 if TYPE_CHECKING:
     from collections.abc import Callable

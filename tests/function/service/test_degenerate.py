@@ -13,7 +13,7 @@ from function import settings
 from function.faces import models
 from function.faces.enhance import SPECS, Enhancer
 from function.faces.families import FAMILIES
-from function.faces.swappers.masks import Occlusion, Regions
+from function.faces.swappers.crop_masks import Occlusion, Regions
 from function.process.wiring.service import embedded
 from function.runtime.sanity import WrongResultError
 from function.service import degenerate, opening

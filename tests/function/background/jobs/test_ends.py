@@ -11,7 +11,7 @@ import time
 import numpy as np
 import pytest
 
-from function.background.jobs import callback
+from function.background.jobs import webhook
 from function.background.jobs.job import key_of
 from tests.function.live import COLLINS, HOPPER, NOBODY, SOURCE, TARGET, Live
 from tests.function.raw import eventually
@@ -111,7 +111,7 @@ class TestCallbacks:
             assert at not in live.get(f"/v1/jobs/{name}").body.decode()
 
     def test_a_callback_is_tried_again_under_the_same_id(self, live, monkeypatch):
-        monkeypatch.setattr(callback, "_PAUSES_S", (0.1, 0.1, 0.1))
+        monkeypatch.setattr(webhook, "_PAUSES_S", (0.1, 0.1, 0.1))
         with receiving(500, 302, 200) as receiver:
             name = new_id()
             put(live, name, SOURCE, TARGET, ("callback", receiver.url), HOOK)
@@ -121,7 +121,7 @@ class TestCallbacks:
 
     @pytest.mark.parametrize("status", [410, 500])
     def test_a_callback_is_given_up_in_the_end(self, live, monkeypatch, status):
-        monkeypatch.setattr(callback, "_PAUSES_S", (0.1,))
+        monkeypatch.setattr(webhook, "_PAUSES_S", (0.1,))
         with receiving(status) as receiver:
             name = new_id()
             put(live, name, SOURCE, TARGET, ("callback", receiver.url), HOOK)
@@ -167,11 +167,11 @@ class TestCallbacks:
 
 def test_pauses_between_callbacks_grow_with_jitter_and_come_to_an_end():
     rng = random.Random(1)
-    pauses = [callback.pause_s(tries, rng) for tries in range(1, 9)]
+    pauses = [webhook.pause_s(tries, rng) for tries in range(1, 9)]
     assert pauses[-1] is None
     assert pauses[:-1] == sorted(pauses[:-1])
     assert 5 <= pauses[0] < pauses[1] < 60
-    assert callback.pause_s(1, rng) != callback.pause_s(1, rng)
+    assert webhook.pause_s(1, rng) != webhook.pause_s(1, rng)
 
 
 def test_what_became_of_jobs_is_counted(live):

@@ -13,9 +13,9 @@ from function.faces import align, geometry
 from function.faces.identity import ArcFace
 from function.faces.options import Mask, SwapOptions
 from function.faces.pipeline import Pipeline
-from function.faces.swappers import masks
+from function.faces.swappers import crop_masks
+from function.faces.swappers.crop_masks import Occlusion, Regions
 from function.faces.swappers.generator import SPECS, Generator, join, split
-from function.faces.swappers.masks import Occlusion, Regions
 from function.faces.swappers.neural import NeuralSwapper
 from function.faces.swappers.protocol import SourceFace
 from function.images.picture import Picture
@@ -427,7 +427,7 @@ def test_outside_of_the_landmarks_nothing_is_replaced_where_that_is_wanted(
 
 @pytest.mark.parametrize("size", [128, 256, 640])
 def test_the_box_mask_is_soft_and_ends_before_the_edge(size: int):
-    mask = masks.box(size)
+    mask = crop_masks.box(size)
     assert mask[[0, -1]].max() == mask[:, [0, -1]].max() == 0
     assert mask[size // 2, size // 2] == pytest.approx(1)
     assert mask.max() <= 1

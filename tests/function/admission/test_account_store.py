@@ -11,7 +11,7 @@ import pytest
 from redis.asyncio import Redis
 
 from function.admission.account import CURRENT, HOUR_MS, Account, Allowance, Receipt
-from function.admission.accounts import KEEP_MS, InMemoryAccounts
+from function.admission.account_store import KEEP_MS, InMemoryAccounts
 from function.admission.redis_accounts import RedisAccounts
 from tests.running import unused_port
 

@@ -12,10 +12,10 @@ import pytest
 from tests.graphs import convolved
 from warmup.failures import DamagedError
 from warmup.models.store import Store
-from warmup.plans import building
+from warmup.plans import proven_build
 from warmup.plans.build import BuildError, compile_plan
-from warmup.plans.building import BuildRequest, build
 from warmup.plans.plan_key import Recipe, key_for, profiles_for
+from warmup.plans.proven_build import BuildRequest, build
 from warmup.plans.stored import Plans
 
 PROFILES = profiles_for([("", (3, 16, 16), (3, 16, 16))], (1, 2))
@@ -51,7 +51,7 @@ def compiled(monkeypatch):
         counted.append(job)
         return compile_plan(job, library, **more)
 
-    monkeypatch.setattr(building, "compile_plan", counting)
+    monkeypatch.setattr(proven_build, "compile_plan", counting)
     return counted
 
 
