@@ -41,6 +41,7 @@ ROOMS = [
     Room("function/settings", "declared once", 24, 148, 150),
     Room("function/storage", "URIs of requests", 24, 316, 150),
     Room("function/weights", "files of operators", 24, 232, 150),
+    Room("function/redis", "asking Redis, in time", 24, 400, 150),
     Room("function/video", "clips, frame by frame", 190, 316, 165),
     Room("function/faces", "find, know, swap", 372, 316, 165),
     Room("function/admission", "who may have what", 555, 316, 165),
