@@ -143,8 +143,8 @@ FAMILIES: dict[tuple[str, str], Family] = {
     ("enhance", "gpen_512"): _enhance(512),
     ("enhance", "gpen_1024"): _enhance(1024),
     ("enhance", "gpen_2048"): _enhance(2048),
-    ("occlusion", "xseg"): Family(_stage("swappers.masks:Occlusion"), items=((256, 256, 3),)),
-    ("region", "bisenet"): Family(_stage("swappers.masks:Regions"), items=((3, 512, 512),)),
+    ("occlusion", "xseg"): Family(_stage("swappers.crop_masks:Occlusion"), items=((256, 256, 3),)),
+    ("region", "bisenet"): Family(_stage("swappers.crop_masks:Regions"), items=((3, 512, 512),)),
 }
 """By role and family. Masks have a role each, as a replica may have both."""
 

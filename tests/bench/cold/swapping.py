@@ -50,8 +50,8 @@ class Swap:
         photo, picture = decode(source), decode(target)
         person, _ = pipeline.portrait(photo, trace)
         faces = pipeline.find(picture, trace, identify=True)
-        canvas, cautions = pipeline.swap(picture, faces, person, trace)
-        pipeline.judge(canvas, faces, cautions, person, trace)
+        canvas, warnings = pipeline.swap(picture, faces, person, trace)
+        pipeline.judge(canvas, faces, warnings, person, trace)
         return encode(Picture(canvas), "jpeg")
 
     def many(self, pairs: Sequence[tuple[bytes, bytes]]) -> list[bytes]:

@@ -238,8 +238,8 @@ class Bench:
         source, target = (decode(each) for each in self._photos)
         person, _ = pipeline.portrait(source, trace)
         faces = pipeline.find(target, trace, identify=True)
-        canvas, cautions = pipeline.swap(target, faces, person, trace, SMALL)
-        pipeline.judge(canvas, faces, cautions, person, trace)
+        canvas, warnings = pipeline.swap(target, faces, person, trace, SMALL)
+        pipeline.judge(canvas, faces, warnings, person, trace)
         encode(Picture(canvas), "jpeg")
 
 

@@ -37,7 +37,7 @@ def test_an_odd_file_decodes_to_what_it_shows_or_is_refused_with_its_code(odd: O
     assert picture.pixels.dtype == np.uint8
     assert picture.pixels.shape[2] == 3
     assert picture.gray == odd.gray
-    assert picture.cautions == ((odd.caution,) if odd.caution else ())
+    assert picture.warnings == ((odd.warning,) if odd.warning else ())
     width, height = picture.size
     for (x, y), colour in odd.colours.items():
         there = picture.pixels[int(y * height), int(x * width)].astype(int)

@@ -20,7 +20,7 @@ PAIRS = [("hopper", "collins"), ("collins", "hopper")]
 
 
 def swap(swapper, pixels, target, source, *, gray=False):
-    """The result on a copy, checked for what holds for every swap, and the cautions."""
+    """The result on a copy, checked for what holds for every swap, and the warnings."""
     canvas = pixels.copy()
     warnings = swapper.swap(canvas, target, source, gray=gray)
     outside = np.ones(pixels.shape[:2], bool)

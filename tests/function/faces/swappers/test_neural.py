@@ -83,7 +83,7 @@ def random(path: Path, family: str, **options: bool) -> Generator:
 
 
 def swapped(scene, made: Generator, pixels: Pixels, look: SwapOptions | None = None, **parts):
-    """The photo with all of its faces replaced, the faces, and the cautions."""
+    """The photo with all of its faces replaced, the faces, and the warnings."""
     pipeline, faces = scene(NeuralSwapper(made, **parts), pixels)
     source, _ = pipeline.portrait(Picture(pixels), Timings())
     canvas, warnings = pipeline.swap(
