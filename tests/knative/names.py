@@ -5,10 +5,12 @@ Each check yields what is not, in words.
 
 from __future__ import annotations
 
+import os
 import re
 from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING
+from unittest.mock import patch
 
 import click
 
@@ -65,7 +67,8 @@ def commands(manifests: Manifests) -> Iterator[str]:
             yield f"{name}: there is no command {word}"
             continue
         try:
-            known[word].make_context(word, rest)
+            with patch.dict(os.environ, manifests.environment(container), clear=True):
+                known[word].make_context(word, rest)
         except click.UsageError as error:
             yield f"{name}: {word}: {error.format_message()}"
 

@@ -122,7 +122,9 @@ def test_pings_end_before_their_job_is_ended():
     longest = float(given["--jitter"]) + float(given["--wait"]) + 2 * float(given["--timeout"])
     assert longest < spec["activeDeadlineSeconds"]
     settings = promises.replica_settings(rendered("overlays/dev"))
-    assert float(given["--timeout"]) > settings.request_timeout_s, "it gives up before we answer"
+    assert float(given["--timeout"]) > settings.requests.request_timeout_s, (
+        "it gives up before we answer"
+    )
 
 
 WITH_JOB = """
