@@ -53,8 +53,11 @@ PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --no-loadscope-reorder
 test: $(VENV)/.dev services lint ## lint, types, import arrows and the whole test suite
 	$(PYTEST)
 
-test-fast: $(VENV)/.dev ## the tests without the slow suites
-	$(PYTEST) -m "not slow"
+test-fast: $(VENV)/.dev ## the files of tests that take less than a second each
+	$(PYTEST) --fast -m "not slow"
+
+durations: $(VENV)/.dev services ## write down what each file of tests costs; --fast and budgets follow
+	$(PYTEST) --write-durations
 
 soak: $(VENV)/.dev services ## the whole test suite, with all that it has no time for otherwise
 	EMBER_TEST_SOAK=1 $(PYTEST)
