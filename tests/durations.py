@@ -4,7 +4,7 @@ Costs are seconds of CPU, of the test's process and of the programs that it has 
 are much the same on a busy machine. A suite is a folder; its budget is half as much again as what
 `durations.toml` has of its files, which `make durations` writes. Nothing fails for being slow: the
 table after the last test shows who has to do something about it. With `--fast`, files that cost
-more than two seconds are left out.
+more than a second are left out.
 """
 
 from __future__ import annotations
