@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
+from contextlib import suppress
 from urllib.parse import urlsplit
 
 import pytest
@@ -75,16 +77,23 @@ async def test_the_first_of_several_requests_has_the_precondition(storage, monke
     await web.TCPSite(runner, "127.0.0.1", 0).start()
     host, port = runner.addresses[0]
     monkeypatch.setenv("STORAGE_EMULATOR_HOST", f"http://{host}:{port}")
+    place = storage(timeout_s=5)
     try:
         with pytest.raises(ChangedError):
-            await storage(timeout_s=5).write(
+            await place.write(
                 "gs://photos/a.jpg",
                 bytes(10 * 1024**2),
                 media_type="image/png",
                 if_generation_match=0,
             )
     finally:
+        await place.close()
+        with suppress(TimeoutError):  # else the loop may end before its connections have
+            async with asyncio.timeout(5):
+                while runner.server.connections:
+                    await asyncio.sleep(0.01)
         await runner.cleanup()
+        await asyncio.sleep(0.01)
     assert asked == [{"uploadType": "resumable", "ifGenerationMatch": "0"}]
 
 
