@@ -63,8 +63,8 @@ def list_(subject: str | None, as_json: bool) -> None:
     """List jobs."""
 
     async def work() -> None:
-        async with _opened() as (book, _):
-            for job in await _all(book, subject):
+        async with _opened() as (store, _):
+            for job in await _all(store, subject):
                 click.echo(json.dumps(report.of_job(job)) if as_json else _line(job))
 
     _run(work())
@@ -77,8 +77,8 @@ def show(id: str, subject: str | None) -> None:  # noqa: A002
     """Tell everything about a job, as JSON."""
 
     async def work() -> Job | None:
-        async with _opened() as (book, _):
-            return await book.get(key_of(subject, id))
+        async with _opened() as (store, _):
+            return await store.get(key_of(subject, id))
 
     job: Job | None = _run(work())
     if job is None:
@@ -98,23 +98,23 @@ def purge(older: float | None, subject: str | None, also_open: bool, yes: bool) 
     Without --older and --subject that is all of them.
     """
 
-    async def chosen(book: JobStore) -> list[Job]:
+    async def chosen(store: JobStore) -> list[Job]:
         until = time.time() - (older or 0.0)
-        found = await _all(book, subject)
+        found = await _all(store, subject)
         return [job for job in found if job.changed <= until and (also_open or not job.state.open)]
 
     async def count() -> int:
-        async with _opened() as (book, _):
-            return len(await chosen(book))
+        async with _opened() as (store, _):
+            return len(await chosen(store))
 
     async def work() -> int:
-        async with _opened() as (book, shelf):
-            found = await chosen(book)
+        async with _opened() as (store, files):
+            found = await chosen(store)
             for job in found:
                 if job.state.open:
-                    await book.end(job.spec.key, 1.0)  # whoever works on it stops
-                await shelf.drop(job.kept)
-                await book.forget(job.spec.key)
+                    await store.end(job.spec.key, 1.0)  # whoever works on it stops
+                await files.drop(job.kept)
+                await store.forget(job.spec.key)
             return len(found)
 
     if not yes:
@@ -124,7 +124,7 @@ def purge(older: float | None, subject: str | None, also_open: bool, yes: bool) 
 
 @asynccontextmanager
 async def _opened() -> AsyncIterator[tuple[JobStore, JobFiles]]:
-    """The book and the shelf that the settings describe."""
+    """The store of jobs and their files, as the settings have them."""
     settings = load(os.environ)
     if jobs_redis_url(settings.redis) is None:
         raise Failure(
@@ -132,25 +132,25 @@ async def _opened() -> AsyncIterator[tuple[JobStore, JobFiles]]:
             " seen only over HTTP, at /v1/jobs.",
             Exit.CONFIG,
         )
-    book = build_job_store(settings.redis)
-    shelf = build_job_files(
+    store = build_job_store(settings.redis)
+    files = build_job_files(
         settings.jobs,
         settings.redis,
         timeout_s=settings.uris.uri_timeout_s,
         body_bytes=settings.requests.max_body_bytes,
     )
     try:
-        yield book, shelf
+        yield store, files
     finally:
-        await book.close()
-        await shelf.close()
+        await store.close()
+        await files.close()
 
 
-async def _all(book: JobStore, subject: str | None) -> list[Job]:
+async def _all(store: JobStore, subject: str | None) -> list[Job]:
     """All jobs, or those of a caller."""
     owner = None if subject is None else owner_of(subject)
     found: list[Job] = []
-    while more := await book.of(owner, len(found), _AT_ONCE):
+    while more := await store.of(owner, len(found), _AT_ONCE):
         found += more
     return found
 

@@ -35,9 +35,6 @@ if TYPE_CHECKING:
     from warmup.replica import Replica
 
 OUTCOME = "Ember-Event"
-OUTCOME_ABOUT = "What became of the event: " + "; ".join(
-    f"`{kind}`, {kind.meaning}" for kind in OutcomeKind
-)
 _MAX_BYTES = 1024**2
 
 

@@ -19,7 +19,6 @@ from keepalive.times import duration
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-_HOUR_S = 3600.0
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _OTHERS = {
     f"{group}.knative.dev"

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 from function import __version__
 from function.admission.caller import SUBJECT
 from function.background.events.event import BATCH, STRUCTURED
+from function.background.events.outcome import OutcomeKind
 from function.http.admission import LANE, TIMEOUT
-from function.http.events import OUTCOME, OUTCOME_ABOUT
+from function.http.events import OUTCOME
 from function.http.fields import JSON, MULTIPART, Photos
 from function.http.jobs import ID, LAST, PREFER, RESPOND_ASYNC, STREAM
 from function.http.quota import GRANT, IDEMPOTENCY
@@ -237,8 +238,9 @@ def _in(where: str, name: str, about: str, schema: Schema) -> Schema:
 
 def _events() -> Schema:
     """The page, and the call at the same address that takes events in."""
-    told = {"description": OUTCOME_ABOUT, "schema": {"type": "string"}}
-    headers = _every() | {OUTCOME: told}
+    kinds = "; ".join(f"`{kind}`, {kind.meaning}" for kind in OutcomeKind)
+    about = f"What became of the event: {kinds}"
+    headers = _every() | {OUTCOME: {"description": about, "schema": {"type": "string"}}}
     one: Schema = {"type": "object", "required": ["id", "source", "type"]}
     return {
         "/": {

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
+import pytest
+
 from keepalive.cluster.lease import Lease
 from keepalive.prescaler.config import PrescalerConfig
 from keepalive.prescaler.prescaler import Prescaler
@@ -30,6 +32,23 @@ def once(cluster, config=None, schedule=SCHEDULE, now=NOON, *, minutes=0):
     now += timedelta(minutes=minutes)
     prescaler = Prescaler(cluster, config or PrescalerConfig(), parse(schedule))
     return prescaler.once(now, Lease.take(cluster, prescaler.config.lease, "me", SPELL, now))
+
+
+def killed(cluster, schedule=SCHEDULE, *, minutes=0):
+    """A round whose process is killed when it has made its first change."""
+    now = NOON + timedelta(minutes=minutes)
+    prescaler = Prescaler(cluster, PrescalerConfig(), parse(schedule))
+    lease = Lease.take(cluster, prescaler.config.lease, "me", SPELL, now)
+    patch = type(cluster).patch
+
+    def patched(*args, **more):
+        patch(*args, **more)
+        raise KeyboardInterrupt
+
+    with pytest.MonkeyPatch.context() as patching:
+        patching.setattr(type(cluster), "patch", patched)
+        with pytest.raises(KeyboardInterrupt):
+            prescaler.once(now, lease)
 
 
 def floor(kube, name="ember-00001"):

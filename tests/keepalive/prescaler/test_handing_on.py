@@ -18,7 +18,7 @@ from keepalive.prescaler.grant import Grant
 from keepalive.prescaler.prescaler import Prescaler
 from keepalive.prescaler.schedule_file import parse
 from keepalive.prescaler.state import load
-from tests.keepalive.prescaler.rounds import BATCH, NOON, SCHEDULE, SPELL, floor, once
+from tests.keepalive.prescaler.rounds import BATCH, NOON, SCHEDULE, SPELL, floor, killed, once
 from tests.kube.knative import MIN_SCALE
 from tests.kube.objects import LEASES, REVISIONS, SERVICES
 from tests.kube.service import service
@@ -135,19 +135,7 @@ class TestOurs:
     def test_it_is_known_though_the_round_ended_in_between(self, connect, ember):
         """The process is killed after the change: nothing but the Lease tells the next one."""
         cluster = connect()
-
-        prescaler = Prescaler(cluster, PrescalerConfig(), parse(SCHEDULE))
-        lease = Lease.take(cluster, "ember-prescale-ember", "me", SPELL, NOON)
-        patch = type(cluster).patch
-
-        def patched(*args, **more):
-            patch(*args, **more)
-            raise KeyboardInterrupt
-
-        with pytest.MonkeyPatch.context() as patching:
-            patching.setattr(type(cluster), "patch", patched)
-            with pytest.raises(KeyboardInterrupt):
-                prescaler.once(NOON, lease)
+        killed(cluster)
         assert floor(ember) == 4
         self.previous(ember)
         once(cluster, minutes=2)

@@ -9,14 +9,13 @@ import pytest
 from click.testing import CliRunner
 
 from keepalive.cli import commands
-from keepalive.cluster.lease import Lease
 from keepalive.prescaler import metrics, scale_events
 from keepalive.prescaler.config import PrescalerConfig
 from keepalive.prescaler.prescaler import Prescaler
 from keepalive.prescaler.scale_events import ScaleEvent
 from keepalive.prescaler.schedule_file import parse
 from tests.keepalive.prescaler import rounds
-from tests.keepalive.prescaler.rounds import NOON, SPELL
+from tests.keepalive.prescaler.rounds import NOON
 from tests.kube.knative import MIN_SCALE
 from tests.kube.objects import REVISIONS, SCALERS, SERVICES
 from tests.kube.service import service
@@ -88,19 +87,7 @@ def test_a_change_that_was_made_and_not_told_is_the_prescalers(connect, ember):
     """The round was killed after it: the Lease knows what was meant."""
     cluster = connect()
     once(cluster)
-    prescaler = Prescaler(cluster, PrescalerConfig(), parse(SCHEDULE))
-    now = NOON + timedelta(minutes=20)
-    lease = Lease.take(cluster, "ember-prescale-ember", "me", SPELL, now)
-    patch = type(cluster).patch
-
-    def patched(*args, **more):
-        patch(*args, **more)
-        raise KeyboardInterrupt
-
-    with pytest.MonkeyPatch.context() as patching:
-        patching.setattr(type(cluster), "patch", patched)
-        with pytest.raises(KeyboardInterrupt):
-            prescaler.once(now, lease)
+    rounds.killed(cluster, SCHEDULE, minutes=20)
     found = [one for one in told(once(cluster, 25)) if one[3:5] == (1, 4)]
     assert found == [("prescaler", "ember-00001", "floor", 1, 4, "window 30 12 * * *")]
 

@@ -31,21 +31,13 @@ class Clock:
 
 
 @pytest.fixture
-async def shared(lasting_redis):
-    store = DedupStore(RedisRecords(lasting_redis.url, 2.0, EVENTS))
-    async with Redis.from_url(lasting_redis.url) as redis:
-        await redis.flushall()
-    yield store
-    await store.close()
+def shared(redis_records):
+    return DedupStore(redis_records(EVENTS))
 
 
-@pytest.fixture(params=["memory", "redis"])
-def store(request):
-    return (
-        DedupStore(InMemoryRecords())
-        if request.param == "memory"
-        else request.getfixturevalue("shared")
-    )
+@pytest.fixture
+def store(records):
+    return DedupStore(records(EVENTS))
 
 
 async def test_the_first_claim_holds_and_the_second_finds_it_running(store):

@@ -43,21 +43,13 @@ def spec(name="a", **changes):
 
 
 @pytest.fixture
-async def shared(lasting_redis):
-    store = JobStore(RedisRecords(lasting_redis.url, 2.0, JOBS))
-    async with Redis.from_url(lasting_redis.url) as redis:
-        await redis.flushall()
-    yield store
-    await store.close()
+def shared(redis_records):
+    return JobStore(redis_records(JOBS))
 
 
-@pytest.fixture(params=["memory", "redis"])
-def store(request):
-    return (
-        JobStore(InMemoryRecords())
-        if request.param == "memory"
-        else request.getfixturevalue("shared")
-    )
+@pytest.fixture
+def store(records):
+    return JobStore(records(JOBS))
 
 
 async def opened(store, *specs, limit=100):
