@@ -30,6 +30,32 @@ SHARES = {Lane.STANDARD: 20, Lane.BULK: 5}
 """What a lane gets at least while it has something waiting, in percent of all that is given out."""
 
 
+class Entry(StrEnum):
+    """The way in that a request took."""
+
+    HTTP = "http"
+    JOB = "job"
+    EVENT = "event"
+    COMMAND = "command"
+
+
+@dataclass(frozen=True, slots=True)
+class Sender:
+    """Who asked for work, as far as an account of it needs to know.
+
+    Attributes:
+        entry: the way in.
+        request_id: of the request, job or event.
+        subject: who it is; None where nobody has to say.
+        tier: the tier of the caller; "" where there is none.
+    """
+
+    entry: Entry
+    request_id: str
+    subject: str | None = None
+    tier: str = ""
+
+
 @dataclass(slots=True)
 class RequestContext:
     """One request, or one target of a job, as far as those who work for it need to know.
@@ -44,6 +70,7 @@ class RequestContext:
         smallest_boost: whether faces are made no larger than the model makes them.
         paid: the tokens that were taken for it; None where none are counted.
         max_faces: how many faces a photo may show; None for any number.
+        sender: who asked for it; None for work of the replica's own, such as a warm-up.
     """
 
     lane: Lane = Lane.STANDARD
@@ -55,6 +82,7 @@ class RequestContext:
     smallest_boost: bool = False
     paid: int | None = None
     max_faces: int | None = None
+    sender: Sender | None = None
 
     @property
     def started(self) -> bool:

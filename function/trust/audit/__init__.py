@@ -1,0 +1,1 @@
+"""An account of every swap, refusal and change, in chained records."""

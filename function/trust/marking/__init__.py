@@ -1,0 +1,1 @@
+"""How outputs are marked: metadata, C2PA, a visible label."""
