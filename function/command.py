@@ -17,6 +17,7 @@ COMMANDS = {
     "faces": ("function.cli.faces:faces", "List the faces of a photo, or draw them."),
     "price": ("function.cli.price:price", "Say how many tokens a swap costs."),
     "keys": ("function.cli.keys:keys", "Make API keys for callers."),
+    "c2pa": ("function.cli.c2pa:c2pa", "Make certificates to try signing with."),
     "events": ("function.cli.events:events", "Explain what would be done with an event."),
     "jobs": ("function.cli.jobs:jobs", "List, show and delete the jobs of a Redis."),
     "coldstart": ("function.cli.coldstart:coldstart", "Show where the time goes until ready."),

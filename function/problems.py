@@ -118,6 +118,12 @@ KINDS: dict[str, ProblemType] = {
         "Something else is where the output belongs",
         "Change `output` in events.toml so that each upload has a name of its own.",
     ),
+    "unsignable": ProblemType(
+        422,
+        "The format of the result cannot be signed",
+        "Ask for another format: JPEG, PNG, WebP, AVIF, GIF or TIFF for photos, MP4 or MOV for"
+        " clips.",
+    ),
     "no_face": ProblemType(
         422, "No face was found", "Use a photo in which the face is visible and upright."
     ),
@@ -165,6 +171,9 @@ KINDS: dict[str, ProblemType] = {
     ),
     "sink_unavailable": ProblemType(
         503, "The result event cannot be sent", "See that what K_SINK names can be reached."
+    ),
+    "signing_failed": ProblemType(
+        503, "The result cannot be signed at the moment", "Try again after Retry-After seconds."
     ),
     "not_ready": ProblemType(
         503, "The replica is not ready yet", "Try again after Retry-After seconds."

@@ -53,3 +53,7 @@ class QualityWarning(DocumentedEnum):
         "sound_left_out",
         "A further track of sound has a coding that is not known, and was left out.",
     )
+    UNSIGNED = (
+        "unsigned",
+        "The result has no signature (C2PA): its format has no place for one, or signing failed.",
+    )

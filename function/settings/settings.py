@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from function.settings.access import AccessSettings, AddressSettings, RedisSettings
 from function.settings.background import EventSettings, JobSettings
 from function.settings.engines import EngineSettings, ReplicaSettings
+from function.settings.marking import MarkingSettings
 from function.settings.process import ProcessSettings, TelemetrySettings
 from function.settings.requests import ImageSettings, RequestSettings, UriSettings
 from warmup.settings import variables
@@ -36,6 +37,7 @@ class Settings(WarmupSettings):
     uris: UriSettings = group(UriSettings)
     events: EventSettings = group(EventSettings)
     jobs: JobSettings = group(JobSettings)
+    marking: MarkingSettings = group(MarkingSettings)
     process: ProcessSettings = group(ProcessSettings)
     telemetry: TelemetrySettings = group(TelemetrySettings)
 

@@ -6,6 +6,7 @@ import base64
 import json
 import math
 import re
+import shlex
 from dataclasses import dataclass
 from datetime import datetime
 from ipaddress import IPv4Network, IPv6Network, ip_network
@@ -42,6 +43,27 @@ class Reader(Generic[T]):
 def text() -> Reader[str]:
     """Any text without spaces."""
     return _text(lambda given: given and not re.search(r"\s", given), "text without spaces")
+
+
+def line(most: int) -> Reader[str]:
+    """One line of text, which may have spaces."""
+
+    def sound(given: str) -> bool:
+        return 0 < len(given) <= most and given.isprintable()
+
+    return _text(sound, f"one line of text, of {most} characters at most")
+
+
+def command() -> Reader[tuple[str, ...]]:
+    """A command and its arguments, as a shell would read them; no shell runs it."""
+
+    def parse(given: str) -> tuple[str, ...]:
+        words = tuple(shlex.split(given))
+        if not words:
+            raise ValueError(given)
+        return words
+
+    return Reader(parse, "a command and its arguments")
 
 
 def whole(least: int, most: int) -> Reader[int]:

@@ -183,6 +183,7 @@ PRODUCERS = {
 ELSEWHERE = {
     "bad_event", "no_source", "output_taken", "event_in_work", "events_unavailable",
     "sink_unavailable", "job_conflict", "jobs_unavailable", "too_many_faces", "too_many",
+    "signing_failed", "unsignable",
 }  # fmt: skip
 
 MEMBERS = {
@@ -216,6 +217,7 @@ def test_codes_that_need_more_than_a_server_are_produced_elsewhere():
         for path in (folder / "background" / name).glob("test_*.py")
     ]
     paths.append(folder / "http" / "test_pricing.py")
+    paths += (folder / "trust").rglob("test_*.py")
     tested = "".join(path.read_text() for path in paths)
     for code in ELSEWHERE:
         assert code in KINDS

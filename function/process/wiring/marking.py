@@ -1,0 +1,36 @@
+"""What marks outputs, from settings; what needs an extra is imported when it is wanted."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from function.extras import needing
+from warmup.settings.variables import SettingsError
+
+if TYPE_CHECKING:
+    from function.settings.marking import MarkingSettings
+    from function.trust.marking.c2pa_signer import C2paSigner
+
+
+def signer(marking: MarkingSettings) -> C2paSigner | None:
+    """What signs outputs with C2PA; None where no certificate is given.
+
+    Raises:
+        SettingsError: it could not sign, and what to do about it.
+    """
+    if marking.c2pa_certificates is None:
+        if marking.c2pa_key or marking.c2pa_signer:
+            raise SettingsError(["There is no EMBER_C2PA_CERTIFICATES for what is to sign."])
+        return None
+    if (marking.c2pa_key is None) == (marking.c2pa_signer is None):
+        raise SettingsError(
+            ["EMBER_C2PA_CERTIFICATES needs one of EMBER_C2PA_KEY and EMBER_C2PA_SIGNER."]
+        )
+    with needing("EMBER_C2PA_CERTIFICATES", "c2pa"):
+        from function.trust.marking.c2pa_keys import CommandSigner
+        from function.trust.marking.c2pa_signer import C2paSigner, SigningReferences
+    command = CommandSigner(marking.c2pa_signer) if marking.c2pa_signer else None
+    references = SigningReferences(
+        marking.c2pa_certificates, marking.c2pa_key, command, marking.c2pa_tsa
+    )
+    return C2paSigner(references, unsigned=marking.c2pa_fail == "unsigned")
