@@ -160,6 +160,9 @@ KINDS: dict[str, ProblemType] = {
     "storage_unavailable": ProblemType(
         503, "What is behind a URI cannot be reached", "Try again after Retry-After seconds."
     ),
+    "audit_unavailable": ProblemType(
+        503, "What is done cannot be written down", "Try again after Retry-After seconds."
+    ),
     "event_in_work": ProblemType(
         503, "The event is being worked on", "Deliver it again after Retry-After seconds."
     ),

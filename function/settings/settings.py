@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from function.settings.access import AccessSettings, AddressSettings, RedisSettings
+from function.settings.audit import AuditSettings
 from function.settings.background import EventSettings, JobSettings
 from function.settings.engines import EngineSettings, ReplicaSettings
 from function.settings.marking import MarkingSettings
@@ -38,6 +39,7 @@ class Settings(WarmupSettings):
     events: EventSettings = group(EventSettings)
     jobs: JobSettings = group(JobSettings)
     marking: MarkingSettings = group(MarkingSettings)
+    audit: AuditSettings = group(AuditSettings)
     process: ProcessSettings = group(ProcessSettings)
     telemetry: TelemetrySettings = group(TelemetrySettings)
 

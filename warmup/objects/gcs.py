@@ -161,6 +161,29 @@ class GcsStore:
         with suppress(NotFoundError):
             await self._do(lambda: self._blob(uri).delete(timeout=self._silence_s, retry=None))
 
+    async def names(self, base: str, start: str = "") -> list[str]:
+        """The URIs of all objects that begin with one, in order.
+
+        Args:
+            base: what they begin with, a bucket at least.
+            start: those whose rest comes before this in the order are left out.
+        """
+        parts = urlsplit(base)
+        prefix = unquote(parts.path[1:])
+
+        def ask() -> list[str]:
+            found = self._cloud.client().list_blobs(
+                parts.netloc,
+                prefix=prefix,
+                start_offset=prefix + start,
+                fields="items(name),nextPageToken",
+                timeout=self._silence_s,
+                retry=None,
+            )
+            return [gs_uri.uri(parts.netloc, blob.name) for blob in found]
+
+        return await self._do(ask)
+
     async def close(self) -> None:
         """Close its connections."""
         self._cloud.close()
