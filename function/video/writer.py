@@ -15,6 +15,7 @@ from av.packet import Packet
 
 from function.images.kinds import FileKind
 from function.problems import Problem
+from function.trust.marking import metadata
 from function.video.editable_frame import FORMAT
 from function.video.reader import opened, readable
 from function.video.sound import kept, shown
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from av.video.frame import VideoFrame
     from av.video.stream import VideoStream
 
+    from function.trust.statement import Statement
     from function.video.facts import VideoFacts
 
 _MUXERS = {
@@ -134,16 +136,25 @@ class Joiner:
         source: the original.
         encoding: with which the parts were written.
         times: of all frames, in ticks, in any order.
+        statement: what the file says of itself; None for nothing.
 
     Raises:
         Problem: `bad_value`, the sound does not fit into a file of that kind.
     """
 
     def __init__(
-        self, out: Path | BytesIO, source: Path, encoding: Encoding, times: Iterable[int]
+        self,
+        out: Path | BytesIO,
+        source: Path,
+        encoding: Encoding,
+        times: Iterable[int],
+        statement: Statement | None = None,
     ) -> None:
         facts, kind = encoding.facts, encoding.kind
         self._tick, self._kind = facts.time_base, kind
+        self._out, self._statement = out, statement
+        tags = metadata.tags(kind, statement) if statement else {}
+        flags = "+faststart+use_metadata_tags" if tags else "+faststart"
         context = encoding.open()
         held = context.reorder_depth if context.has_b_frames else 0
         self._decoding = _decoding_times(sorted(times), held)
@@ -151,10 +162,9 @@ class Joiner:
             out if isinstance(out, BytesIO) else f"file:{out}",
             "w",
             format=_MUXERS[kind],
-            container_options={"movflags": "+faststart"}
-            if kind in {FileKind.MP4, FileKind.MOV}
-            else {},
+            container_options={"movflags": flags} if self._movie else {},
         )
+        self._file.metadata.update(tags)
         self._stream = cast("VideoStream", self._file.add_stream(encoding.codec, rate=facts.rate))
         encoding.set_up(self._stream.codec_context)
         if facts.display:
@@ -186,12 +196,19 @@ class Joiner:
         """Write what is left of the sound, and the end of the file."""
         self._add_others(float("inf"))
         self._file.close()
+        if self._statement and self._movie and not isinstance(self._out, BytesIO):
+            metadata.mark_file(self._out, self._statement)
 
     def drop(self) -> None:
         """Close both files, with nothing further written."""
         self._others.close()
         with suppress(av.error.FFmpegError):
             self._file.close()
+
+    @property
+    def _movie(self) -> bool:
+        """Whether the file is an MP4 or a QuickTime file."""
+        return self._kind in {FileKind.MP4, FileKind.MOV}
 
     def _add_others(self, until: float) -> None:
         """Write what comes before this time, in seconds."""

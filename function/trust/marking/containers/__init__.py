@@ -1,0 +1,1 @@
+"""Where files keep XMP packets: one module for each kind of file, over bytes or a mapped file."""
