@@ -21,6 +21,7 @@ COMMANDS = {
     "events": ("function.cli.events:events", "Explain what would be done with an event."),
     "jobs": ("function.cli.jobs:jobs", "List, show and delete the jobs of a Redis."),
     "audit": ("function.cli.audit:audit", "Check and search the account of what was done."),
+    "forget": ("function.cli.forget:forget", "Delete all that is stored of a caller."),
     "coldstart": ("function.cli.coldstart:coldstart", "Show where the time goes until ready."),
     "config": ("function.cli.config:config", "Show the settings and where each came from."),
     "ping": ("keepalive.pinger.command:ping", "Ask a server whether it is ready, and swaps."),

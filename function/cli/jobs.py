@@ -63,7 +63,7 @@ def list_(subject: str | None, as_json: bool) -> None:
     """List jobs."""
 
     async def work() -> None:
-        async with _opened() as (store, _):
+        async with opened() as (store, _):
             for job in await _all(store, subject):
                 click.echo(json.dumps(report.of_job(job)) if as_json else _line(job))
 
@@ -77,7 +77,7 @@ def show(id: str, subject: str | None) -> None:  # noqa: A002
     """Tell everything about a job, as JSON."""
 
     async def work() -> Job | None:
-        async with _opened() as (store, _):
+        async with opened() as (store, _):
             return await store.get(key_of(subject, id))
 
     job: Job | None = _run(work())
@@ -104,11 +104,11 @@ def purge(older: float | None, subject: str | None, also_open: bool, yes: bool) 
         return [job for job in found if job.changed <= until and (also_open or not job.state.open)]
 
     async def count() -> int:
-        async with _opened() as (store, _):
+        async with opened() as (store, _):
             return len(await chosen(store))
 
     async def work() -> int:
-        async with _opened() as (store, files):
+        async with opened() as (store, files):
             found = await chosen(store)
             for job in found:
                 if job.state.open:
@@ -123,8 +123,12 @@ def purge(older: float | None, subject: str | None, also_open: bool, yes: bool) 
 
 
 @asynccontextmanager
-async def _opened() -> AsyncIterator[tuple[JobStore, JobFiles]]:
-    """The store of jobs and their files, as the settings have them."""
+async def opened() -> AsyncIterator[tuple[JobStore, JobFiles]]:
+    """The store of jobs and their files, as the settings have them.
+
+    Raises:
+        Failure: they are not in a Redis.
+    """
     settings = load(os.environ)
     if jobs_redis_url(settings.redis) is None:
         raise Failure(

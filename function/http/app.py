@@ -9,6 +9,7 @@ from aiohttp import web
 from function.http.jobs import ID
 
 if TYPE_CHECKING:
+    from function.http.data import DataHandlers
     from function.http.edge import Edge
     from function.http.events import EventHandlers
     from function.http.jobs import JobHandlers
@@ -23,6 +24,7 @@ def application(
     *,
     swaps: SwapHandlers,
     jobs: JobHandlers,
+    data: DataHandlers,
     quotas: QuotaHandlers,
     events: EventHandlers,
     probes: ProbeHandlers,
@@ -40,6 +42,7 @@ def application(
             web.delete(f"/v1/jobs/{{id:{ID}}}", jobs.delete),
             web.get(f"/v1/jobs/{{id:{ID}}}/events", jobs.events),
             web.get(f"/v1/jobs/{{id:{ID}}}/results/{{place:[0-9]{{1,4}}}}", jobs.result),
+            web.delete("/v1/data", data.delete),
             web.get("/v1/quota", quotas.standing),
             web.post("/v1/quota/{subject}/grants", quotas.grant, expect_handler=_later),
             web.get("/healthz", probes.healthz),

@@ -67,6 +67,7 @@ def document() -> Schema:
         ],
         "paths": {"/v1/swap": {"post": _swap()}, "/v1/faces": {"post": _faces()}}
         | _jobs()
+        | _data()
         | _events()
         | _tokens()
         | _probes(),
@@ -221,6 +222,24 @@ def _jobs() -> Schema:
                 place,
             )
         },
+    }
+
+
+def _data() -> Schema:
+    """The call about what is stored of its caller."""
+    erased: Schema = {JSON: {"schema": schemas.ref("Erasure")}}
+    return {
+        "/v1/data": {
+            "delete": {
+                "operationId": "deleteData",
+                "summary": "Delete all that is stored of the caller",
+                "description": "All jobs with their photos and results, and what else is kept;"
+                " docs/audit.md has a table of it. The receipt stands in the audit as well.",
+                "tags": ["jobs"],
+                "parameters": _wishes(),
+                "responses": _responses(erased, (_JOB - {"not_found"}) | {"audit_unavailable"}),
+            }
+        }
     }
 
 

@@ -107,6 +107,18 @@ def components() -> Schema:
             jobs=_list(_job()),
             next=_or_null(_integer("The `start` of those that follow, if there are any.")),
         ),
+        "Erasure": _object(
+            receipt=_string("Stands in the audit as well."),
+            time=_string("When it was done (RFC 3339)."),
+            deleted={
+                "description": "How many of what: `jobs`; `ending`, those among them that had not"
+                " ended, and are gone within two minutes; and what else is kept of callers.",
+                "type": "object",
+                "required": ["jobs", "ending"],
+                "additionalProperties": _integer(),
+            },
+            digest=_string("Of the names of all that was deleted; empty without an audit."),
+        ),
         "JobState": {
             "description": "\n".join(f"- `{each}`: {each.meaning}" for each in JobState),
             "type": "string",

@@ -113,13 +113,18 @@ class JobRunner:
         await self.store.close()
         await self.files.close()
 
-    async def end(self, key: str) -> Job | None:
+    async def end(self, key: str, keep_s: float | None = None) -> Job | None:
         """Cancel a job, or delete the results of one that is done; None where there is none.
+
+        Args:
+            key: the job.
+            keep_s: how long one that is cancelled is kept; as any other, where that is left out.
 
         Raises:
             RecordStoreError: it may have been done or not; to be asked again.
         """
-        if (ended := await self.store.end(key, self.settings.keep_s)) is None:
+        keep_s = self.settings.keep_s if keep_s is None else keep_s
+        if (ended := await self.store.end(key, keep_s)) is None:
             return None
         job = ended.job
         if ended.before.open:

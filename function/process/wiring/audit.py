@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import tempfile
 from pathlib import Path
@@ -10,6 +11,7 @@ from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
 from function import __version__
+from function.admission.policy import BUILT_IN
 from function.extras import needing
 from function.trust.audit import keyring
 from function.trust.audit.chained import AuditRules, ChainedAudit
@@ -19,20 +21,23 @@ from function.trust.audit.sinks.stdout import StdoutSink
 from warmup.settings.variables import SettingsError
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from function.settings.access import AccessSettings
     from function.settings.audit import AuditSettings
     from function.trust.audit.keyring import AuditKey
     from function.trust.audit.log import AuditLog
 
-_SILENCE_S = 10.0
+_SILENCE_S, _CLOSE_S = 10.0, 5.0
 _WRITABLE = os.R_OK | os.W_OK | os.X_OK
 
 
-def build_audit(settings: AuditSettings, policy: str = "") -> AuditLog:
+def build_audit(settings: AuditSettings, access: AccessSettings | None = None) -> AuditLog:
     """The audit that the settings want; it has to be started.
 
     Args:
         settings: where it goes, and how.
-        policy: the first digits of a digest of the rules that hold, for its first line.
+        access: names the policy, a digest of which stands in the first line.
 
     Raises:
         SettingsError: the keys cannot be read, or the folder cannot be written to.
@@ -40,7 +45,9 @@ def build_audit(settings: AuditSettings, policy: str = "") -> AuditLog:
     if settings.audit == "off":
         return NoAudit()
     key, *_ = audit_keys(settings)
-    opening = {"version": __version__} | ({"policy": policy} if policy else {})
+    opening = {"version": __version__}
+    if access:
+        opening["policy"] = _digest(access.policy or BUILT_IN)
     rules = AuditRules(
         key,
         fail_open=settings.audit_fail == "open",
@@ -54,6 +61,13 @@ def build_audit(settings: AuditSettings, policy: str = "") -> AuditLog:
         _check_writable(folder, f"EMBER_AUDIT is {settings.audit}")
         return ChainedAudit(FolderSink(folder, fsync=settings.audit_fsync), rules)
     return _bucket(settings, rules)
+
+
+async def auditing(audit: AuditLog, _: object) -> AsyncIterator[None]:
+    """Write an audit while an application runs."""
+    await audit.start()
+    yield
+    await audit.close(_CLOSE_S)
 
 
 def audit_keys(settings: AuditSettings) -> tuple[AuditKey, ...]:
@@ -85,6 +99,11 @@ def _bucket(settings: AuditSettings, rules: AuditRules) -> AuditLog:
     spool = Spool(folder, limits)
     uploads = BucketUploads(spool, GcsStore(_SILENCE_S), settings.audit.rstrip("/") + "/")
     return ChainedAudit(spool, rules, uploads)
+
+
+def _digest(path: Path) -> str:
+    """The first digits of the digest of a file."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()[:16]
 
 
 def _check_writable(folder: Path, what: str) -> None:

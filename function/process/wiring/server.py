@@ -11,12 +11,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
+from function.background.jobs.erasure import Erasure
 from function.background.jobs.runner import JobRunner, RunnerSettings
 from function.background.jobs.stream_limits import StreamLimits
 from function.background.swapper import BackgroundSwapper
 from function.http.admission import HttpAdmission
 from function.http.app import application
 from function.http.body import BodyReader
+from function.http.data import DataHandlers
 from function.http.edge import Edge
 from function.http.events import EventHandlers
 from function.http.form_reader import FormReader
@@ -30,6 +32,7 @@ from function.http.swaps import SwapHandlers
 from function.http.uris import Uris
 from function.process.background_tasks import BackgroundTasks
 from function.process.wiring.admission import build_admission
+from function.process.wiring.audit import auditing, build_audit
 from function.process.wiring.events import build_event_processor
 from function.process.wiring.jobs import build_job_files, build_job_store
 from function.storage.storage import Storage
@@ -45,6 +48,7 @@ if TYPE_CHECKING:
     from function.service.health import Health
     from function.settings import Settings
     from function.settings.requests import UriSettings
+    from function.trust.audit.log import AuditLog
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +62,7 @@ class WiredServer:
         bodies: reads bodies.
         jobs: runs jobs.
         admission: lets requests in.
+        audit: writes down what is done.
         forced: when a replica that is ready may be warmed again.
     """
 
@@ -67,6 +72,7 @@ class WiredServer:
     bodies: BodyReader
     jobs: JobRunner
     admission: Admission
+    audit: AuditLog
     forced: RateLimit
 
 
@@ -84,6 +90,7 @@ def build_server(settings: Settings, health: Health, fetch: Fetch | None = None)
         SettingsError: what the settings name for a part cannot be used.
     """
     service, replica = health.service, health.replica
+    audit = build_audit(settings.audit, settings.access)
     requests = settings.requests
     admission = build_admission(settings.access, settings.redis, requests, lambda: service.slots)
     storage = _storage(settings.uris)
@@ -149,16 +156,18 @@ def build_server(settings: Settings, health: Health, fetch: Fetch | None = None)
         edge,
         swaps=SwapHandlers(service, replica, http_admission, forms, jobs),
         jobs=jobs,
+        data=DataHandlers(http_admission, Erasure(store, files, runner.end, audit)),
         quotas=QuotaHandlers(http_admission, forms, admission.quota),
         events=EventHandlers(processor, replica, http_admission, bodies, senders),
         probes=probes,
         static=StaticFiles(),
     )
     app.on_startup.append(partial(_fail_without_gpu, health))
+    app.cleanup_ctx.append(partial(auditing, audit))
     app.cleanup_ctx.append(admission.running)
     app.on_shutdown.append(background.stopping)
     app.cleanup_ctx.append(background.running)
-    return WiredServer(app, edge, metrics, bodies, runner, admission, probes.forced)
+    return WiredServer(app, edge, metrics, bodies, runner, admission, audit, probes.forced)
 
 
 def _storage(uris: UriSettings) -> Storage:

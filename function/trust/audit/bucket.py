@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from function.trust.audit.sinks.spool import Spool
 
-log = logging.getLogger("ember.audit")
+log = logging.getLogger("ember.trust")
 
 _NAME = re.compile(
     r".*/[0-9]{6}-([0-9]{8}T[0-9]{6}Z-[0-9a-f]{16})-([0-9]{10,})-([0-9]{10,})-([0-9a-f]{16})\.jsonl"

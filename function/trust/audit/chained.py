@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from function.trust.audit.record import AuditRecord
     from function.trust.audit.sinks.protocol import LineSink
 
-log = logging.getLogger("ember.audit")
+log = logging.getLogger("ember.trust")
 
 _AT_ONCE = 256
 _WAITING = 10_000
@@ -95,10 +95,6 @@ class ChainedAudit:
         rules: how it is kept.
         uploads: brings them elsewhere.
         patience_s: how long a line may take until it counts as not written.
-
-    Attributes:
-        on_written: called in the event loop with the kind of each record that was written.
-        on_failed: likewise, of each that was not.
     """
 
     enabled = True

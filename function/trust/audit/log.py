@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from function.trust.audit.record import AuditRecord
 
 
@@ -13,9 +15,13 @@ class AuditLog(Protocol):
 
     Attributes:
         enabled: whether anything is written, so that digests need to be made.
+        on_written: called in the event loop with the kind of each record that was written.
+        on_failed: likewise, of each that was not.
     """
 
     enabled: bool
+    on_written: list[Callable[[str], None]]
+    on_failed: list[Callable[[str], None]]
 
     def digest(self, data: bytes) -> str:
         """What stands for a photo or a text in a record, 64 hexadecimal digits.
@@ -53,6 +59,10 @@ class NoAudit:
     """An `AuditLog` that writes nothing."""
 
     enabled = False
+
+    def __init__(self) -> None:
+        self.on_written: list[Callable[[str], None]] = []
+        self.on_failed: list[Callable[[str], None]] = []
 
     def digest(self, data: bytes) -> str:  # noqa: ARG002
         """Nothing is written, so nothing stands for it."""

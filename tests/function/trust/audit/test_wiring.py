@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import subprocess
 import sys
 
 import pytest
 
+from function.admission.policy import BUILT_IN
 from function.process.wiring.audit import build_audit
+from function.settings.access import AccessSettings
 from function.settings.audit import AuditSettings
 from function.trust.audit import keyring
 from function.trust.audit.keyring import KEYLESS
@@ -27,7 +30,7 @@ def keys(tmp_path):
 
 async def account(settings, **facts):
     """Start an audit, write a line, and end it."""
-    audit = build_audit(settings, policy="0123abcd")
+    audit = build_audit(settings, AccessSettings())
     await audit.start()
     await audit.write(swap("a", **facts))
     await audit.close(1.0)
@@ -43,7 +46,7 @@ async def test_a_folder_with_a_key(tmp_path, keys):
     assert report(folder, keyring.read(keys)).faults == ()
     start, line, _ = lines(folder)
     assert {line["key"], start["key"]} == {keyring.read(keys)[0].id}
-    assert start["policy"] == "0123abcd"
+    assert start["policy"] == hashlib.sha256(BUILT_IN.read_bytes()).hexdigest()[:16]
     assert start["version"]
 
 
