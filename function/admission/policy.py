@@ -119,6 +119,7 @@ class Tier:
         refill_s: how long after the first token was spent.
         cap: the most tokens in one hour, granted ones included; None for any number.
         operator: may grant tokens.
+        label: whether outputs have a label that people see, whatever a request wants.
     """
 
     name: str
@@ -129,6 +130,7 @@ class Tier:
     refill_s: int = 3600
     cap: int | None = None
     operator: bool = False
+    label: bool = False
 
     @property
     def allowance(self) -> Allowance | None:
@@ -201,6 +203,13 @@ class _Table:
             lanes = ", ".join(Lane)
             raise ValueError(f"{self._place}{name} has to be one of {lanes}") from None
 
+    def word(self, name: str, known: str) -> bool:
+        """Whether an entry is there, which can be one word only."""
+        value = self._entries.pop(name, None)
+        if value != known and value is not None:
+            raise ValueError(f"{self._place}{name} can be {known} only")
+        return value is not None
+
     def typed(self, name: str, kind: type, default: Any) -> Any:
         value = self._entries.pop(name, default)
         if not isinstance(value, kind):
@@ -243,6 +252,7 @@ def _tier(name: str, table: _Table) -> Tier:
         refill_s=table.whole("refill_s", 3600, 1) or 3600,
         cap=table.whole("cap", None),
         operator=table.typed("operator", bool, False),
+        label=table.word("label", "always"),
     )
     table.close()
     if tier.cap is not None and tier.tokens is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from function.extras import needing
+from function.trust.marking.label_choice import Labels
 from warmup.settings.variables import SettingsError
 
 if TYPE_CHECKING:
@@ -34,3 +35,19 @@ def signer(marking: MarkingSettings) -> C2paSigner | None:
         marking.c2pa_certificates, marking.c2pa_key, command, marking.c2pa_tsa
     )
     return C2paSigner(references, unsigned=marking.c2pa_fail == "unsigned")
+
+
+def labels(marking: MarkingSettings) -> Labels:
+    """The labels that outputs can have.
+
+    Raises:
+        SettingsError: no font has all glyphs of the text, or there is something wrong with a font.
+    """
+    return Labels(
+        always=marking.label == "on",
+        language=marking.label_language,
+        corner=marking.label_corner,
+        seconds=marking.label_seconds,
+        text=marking.label_text,
+        font=marking.label_font,
+    )

@@ -133,6 +133,12 @@ def test_the_tiers_are_those_of_the_scheme():
     assert [name for name, tier in POLICY.tiers.items() if tier.operator] == ["operator"]
 
 
+def test_a_tier_may_want_a_label_on_its_outputs(edited):
+    assert not any(tier.label for tier in POLICY.tiers.values())
+    tiers = read(edited("# label = ", "label = ")).tiers.values()
+    assert [tier.name for tier in tiers if tier.label] == ["free"]
+
+
 def test_who_has_no_tier_has_the_usual_one():
     caller = Caller("ann").within(POLICY)
     assert (caller.tier, caller.highest) == (POLICY.tiers["free"], Lane.BULK)
@@ -158,6 +164,8 @@ def test_a_tier_or_a_lane_that_does_not_exist_is_forbidden(caller):
         ('lane = "bulk"', 'lane = "slow"', "tiers.free.lane has to be one of"),
         ('lane = "bulk"', 'lane = "standard"\nhighest = "bulk"', "above its highest"),
         ("operator = true", 'operator = "yes"', "operator"),
+        ("operator = true", 'label = "never"', "tiers.operator.label can be always only"),
+        ("operator = true", 'label = ["always"]', "tiers.operator.label can be always only"),
         ("part = 0.8", "part = 1.5", "part"),
         ("part = 0.8", 'part = "most"', "part"),
         ("pixels = 921_600", "pixels = 921", "fewest"),
