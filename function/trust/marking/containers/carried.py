@@ -46,6 +46,9 @@ def spliced(data: bytes, at: int, new: bytes, gone: Iterable[Span] = ()) -> byte
         at: where the new bytes begin, in none of the parts.
         new: what is put in.
         gone: parts that are left out, in the order of the file.
+
+    Raises:
+        ValueError: there is no such place.
     """
     view, parts, done = memoryview(data), [], 0
     for start, end in (*gone, (len(data), len(data))):
@@ -54,6 +57,8 @@ def spliced(data: bytes, at: int, new: bytes, gone: Iterable[Span] = ()) -> byte
             done, at = at, -1
         parts.append(view[done:start])
         done = end
+    if at >= 0:
+        raise ValueError("the file is cut short")
     return b"".join(parts)
 
 

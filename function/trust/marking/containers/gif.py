@@ -7,6 +7,7 @@ C2PA has an extension `C2PA_GIF`.
 
 from __future__ import annotations
 
+import re
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -27,6 +28,7 @@ _XMP, _C2PA = b"!\xff\x0bXMP DataXMP", b"!\xff\x0bC2PA_GIF"
 _TRAILER = b"\1" + bytes(range(255, -1, -1)) + b"\0"
 _EXTENSION, _IMAGE, _END = 0x21, 0x2C, 0x3B
 _APPLICATION = 0xFF
+_KNOWN = re.compile(rb"[!,;]")
 _MOST_WALKED = 32 << 20
 """Bytes of a file in which extensions are looked for."""
 
@@ -83,8 +85,9 @@ def _blocks(data: Buffer) -> Iterator[Span]:
             at = _parts_end(data, at + 2)
         elif data[at] == _IMAGE:
             at = _parts_end(data, at + 11 + _table(data, at + 9))
-        else:
-            at += 1  # a stray byte, over which decoders go as well
+        else:  # stray bytes, over which decoders go as well
+            known = _KNOWN.search(data, at)
+            at = known.start() if known else last
             continue
         if at <= last:
             yield start, at

@@ -80,6 +80,8 @@ def put(data: bytes, packet: bytes) -> bytes:
     if len(metas) != 1 or top[-1].end != len(data) or any(each.kind == b"moov" for each in top):
         raise ValueError("not a still picture, or cut short")
     meta, last = metas[0], top[-1]
+    if not big(data, last.start, 4):
+        raise ValueError("the last box is open, so that nothing can follow")
     inside = list(boxes(data, meta.content + 4, meta.end))
     first = {each.kind: each for each in reversed(inside)}
     if len(first) != len(inside) or not first.keys() >= {b"iinf", b"iloc", b"pitm"}:
@@ -97,7 +99,7 @@ def put(data: bytes, packet: bytes) -> bytes:
     rest = bytes(body[meta.end : last.start if own else None])
     items = [item for item in items if item.number not in old]
     number = max((item.number for item in items), default=0) + 1
-    if number > 0xFFFF:
+    if max(number, primary) > 0xFFFF:
         raise ValueError("too many items")
 
     def made(shift: int, place: int) -> bytes:

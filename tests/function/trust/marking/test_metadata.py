@@ -6,6 +6,7 @@ import io
 import zlib
 from dataclasses import replace
 
+import av
 import numpy as np
 import pillow_heif
 import pytest
@@ -20,7 +21,7 @@ from function.images.picture import Picture
 from function.images.webp_file import WebpFile
 from function.trust.marking import metadata, provenance
 from function.trust.marking.containers import gif, jpeg
-from function.trust.marking.containers.boxes import box
+from function.trust.marking.containers.boxes import box, boxes
 from tests.function.images.make import noise, quarters
 from tests.function.trust.marking.packets import FOREIGN, GENERATED, PLAIN, PRIVATE, SWAP
 
@@ -132,6 +133,17 @@ def test_every_frame_has_the_pixels_that_it_had(name):
         after.seek(number)
         assert before.info.get("duration") == after.info.get("duration")
         assert np.array_equal(np.asarray(before), np.asarray(after))
+
+
+@pytest.mark.parametrize("name", ["jpeg", "png", "webp", "avif", "gif", "animated gif"])
+def test_another_decoder_sees_the_same(name):
+    def seen(data):
+        with av.open(io.BytesIO(data)) as file:
+            return [frame.to_ndarray(format="rgb24") for frame in file.decode(video=0)]
+
+    before, after = seen(FILES[name]), seen(MARKED[name])
+    assert len(before) == len(after) > 0
+    assert all(np.array_equal(*pair) for pair in zip(before, after, strict=True))
 
 
 @pytest.mark.parametrize("name", [name for name in FILES if "gif" not in name])
@@ -287,6 +299,32 @@ def test_bytes_that_are_wrong_are_no_error(name, changes):
 @settings(max_examples=40, deadline=None)
 def test_noise_after_a_true_beginning_is_no_error(name, rest, keep):
     tried(SMALL[name][:keep] + rest)
+
+
+def test_a_picture_whose_number_is_too_large_is_refused():
+    data = FILES["avif"]
+    at = data.index(b"pitm") + 4
+    number = b"\1\0\0\0" + b"\xff" * 4
+    inside = bytearray(data[:at] + number + data[at + 6 :])  # longer, and so is what holds it
+    for kind in (b"pitm", b"meta"):
+        place = inside.index(kind) - 4
+        size = int.from_bytes(inside[place : place + 4], "big") + 2
+        inside[place : place + 4] = size.to_bytes(4, "big")
+    with pytest.raises(ValueError, match="too many"):
+        metadata.mark(bytes(inside), PLAIN)
+
+
+def test_a_picture_whose_last_box_is_open_is_refused():
+    data = FILES["avif"]
+    at = [each for each in boxes(data) if each.kind == b"mdat"][-1].start
+    with pytest.raises(ValueError, match="open"):
+        metadata.mark(data[:at] + bytes(4) + data[at + 4 :], PLAIN)
+
+
+@pytest.mark.parametrize("name", ["png", "gif"])
+def test_a_file_that_ends_before_a_packet_could_follow_is_refused(name):
+    with pytest.raises(ValueError, match="cut short"):
+        metadata.mark(FILES[name][:12], PLAIN)
 
 
 def test_files_of_other_kinds_say_nothing_and_cannot_be_marked(tmp_path):
