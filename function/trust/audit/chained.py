@@ -25,6 +25,7 @@ from function.trust.audit.record import AuditKind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
 
     from function.trust.audit.chain import ChainHead
     from function.trust.audit.keyring import AuditKey
@@ -122,7 +123,7 @@ class ChainedAudit:
         """The name of the chain."""
         return self._chain.chain
 
-    def digest(self, data: bytes) -> str:
+    def digest(self, data: bytes | Path) -> str:
         """See `AuditLog`."""
         return self._rules.key.digest(data)
 

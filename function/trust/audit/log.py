@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from function.trust.audit.record import AuditRecord
 
@@ -23,10 +24,13 @@ class AuditLog(Protocol):
     on_written: list[Callable[[str], None]]
     on_failed: list[Callable[[str], None]]
 
-    def digest(self, data: bytes) -> str:
-        """What stands for a photo or a text in a record, 64 hexadecimal digits.
+    def digest(self, data: bytes | Path) -> str:
+        """What stands for a photo, a file or a text in a record, 64 hexadecimal digits.
 
-        It takes about a millisecond for two megabytes: of photos, call it in a thread.
+        It takes about a millisecond for two megabytes: of photos and files, call it in a thread.
+
+        Raises:
+            OSError: the file cannot be read.
         """
         ...
 
@@ -64,7 +68,7 @@ class NoAudit:
         self.on_written: list[Callable[[str], None]] = []
         self.on_failed: list[Callable[[str], None]] = []
 
-    def digest(self, data: bytes) -> str:  # noqa: ARG002
+    def digest(self, data: bytes | Path) -> str:  # noqa: ARG002
         """Nothing is written, so nothing stands for it."""
         return ""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 
 import pytest
 
@@ -68,6 +69,18 @@ def test_a_caller_deletes_what_is_stored_of_it_and_of_nobody_else(guarded):
     assert receipt["digest"] == KEYLESS.digest("\n".join(names).encode())
     assert line["request"] == answer.headers["Ember-Request-Id"]
     assert (line["entry"], line["tier"], line["caller"]) == ("http", "paid", KEYLESS.digest(b"ann"))
+
+
+def test_what_cannot_be_written_down_is_not_answered(guarded, tmp_path):
+    keys = guarded[0].settings.access.keys
+    folder = tmp_path / "audit"
+    with Live(auth="keys", keys=keys, audit=folder.as_uri(), warm=False) as server:
+        assert server.send("DELETE", "/v1/data", headers=guarded[2]["bob"]).status == 200
+        shutil.rmtree(folder)
+        folder.write_text("a file in its place")
+        answer = server.send("DELETE", "/v1/data", headers=guarded[2]["bob"])
+        answer.problem("audit_unavailable", 503)
+        assert answer.headers["Retry-After"] == "2"
 
 
 def test_who_does_not_say_who_he_is_has_nothing_to_delete(live, guarded):

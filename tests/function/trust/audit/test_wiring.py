@@ -63,6 +63,13 @@ def test_an_old_key_still_proves_what_it_wrote(tmp_path, keys):
     assert new.code(b"x") != new.digest(b"x")
 
 
+@pytest.mark.parametrize("key", [KEYLESS, keyring.AuditKey.of(b"k" * 32)])
+def test_a_file_has_the_digest_of_its_bytes(tmp_path, key):
+    data = bytes(range(256)) * 5000
+    (tmp_path / "clip.mp4").write_bytes(data)
+    assert key.digest(tmp_path / "clip.mp4") == key.digest(data)
+
+
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
