@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from warmup.settings.readers import (
     Reader,
     amount,
     choice,
-    file,
     folder,
     folder_uri,
     seconds,
     switch,
 )
 from warmup.settings.variables import variable
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def _audit_place() -> Reader[str]:
@@ -29,6 +25,11 @@ def _audit_place() -> Reader[str]:
         return given.lower() if given.lower() in {"off", "stdout"} else uri.read(given)
 
     return Reader(parse, "off, stdout, or a URI like gs://bucket/audit/ or file:///folder/")
+
+
+def _key_file() -> Reader[Path]:
+    """A file; what serves opens it, and whatever else has the same settings need not have it."""
+    return Reader(lambda given: Path(given).expanduser(), "the path of a file")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +44,7 @@ class AuditSettings:
     )
     audit_key: Path | None = variable(
         None,
-        file(),
+        _key_file(),
         "The file of keys for its codes and digests; `ember audit key` makes one. The first key"
         " writes, the others are for what was written before.",
         shown_default="none: plain SHA-256, which proves less",

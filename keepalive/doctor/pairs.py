@@ -38,8 +38,17 @@ BEFORE = {
 """Pairs of which the first has to come first, and why."""
 
 _OF_THE_SERVICE = (
-    *("canary", "cold-start", "dra", "eventing", "gpu", "gpu-utilisation", "keys", "min-scale"),
-    *("models", "models-oci", "monitoring", "network-policy", "node-cache", "pdb", "prescaler"),
+    *("audit", "canary", "cold-start", "dra", "eventing", "gpu", "gpu-utilisation", "keys"),
+    *(
+        "min-scale",
+        "models",
+        "models-oci",
+        "monitoring",
+        "network-policy",
+        "node-cache",
+        "pdb",
+        "prescaler",
+    ),
     *("priority", "redis", "rps", "scale-to-zero", "sharing", "single-gpu", "size", "zones"),
 )
 """Those that change the Knative Service or look for its replicas."""

@@ -88,6 +88,12 @@ def test_a_file_that_has_no_key_is_refused_without_showing_it(tmp_path, text, co
     assert "secret" not in str(raised.value)
 
 
+@pytest.mark.parametrize(("path", "complaint"), [("none", "No such file"), ("", "Is a directory")])
+def test_a_file_of_keys_that_is_none_is_said(tmp_path, path, complaint):
+    with pytest.raises(SettingsError, match=f"EMBER_AUDIT_KEY, .*: {complaint}"):
+        build_audit(AuditSettings(audit="stdout", audit_key=tmp_path / path))
+
+
 @pytest.mark.parametrize("setting", ["audit", "spool"])
 def test_a_folder_that_cannot_be_is_said_at_the_start(tmp_path, setting):
     (tmp_path / "file").write_text("")
