@@ -176,7 +176,7 @@ def _told(match: AuditMatch) -> str:
     named = ("kind", "request", "entry", "caller", "tier", "code")
     rest = "  ".join(f"{name} {facts[name]}" for name in named if name in facts)
     doubt = {True: "", False: "  CHANGED", None: "  (its key is not there)"}[match.sound]
-    return f"{facts.get('time')}  by its {match.by}:  {rest}  ({match.line.where}){doubt}"
+    return f"{facts.get('at')}  by its {match.by}:  {rest}  ({match.line.where}){doubt}"
 
 
 def _keys(settings: AuditSettings, paths: Sequence[Path]) -> tuple[AuditKey, ...]:

@@ -39,17 +39,9 @@ BEFORE = {
 
 _OF_THE_SERVICE = (
     *("audit", "canary", "cold-start", "dra", "eventing", "gpu", "gpu-utilisation", "keys"),
-    *(
-        "min-scale",
-        "models",
-        "models-oci",
-        "monitoring",
-        "network-policy",
-        "node-cache",
-        "pdb",
-        "prescaler",
-    ),
-    *("priority", "redis", "rps", "scale-to-zero", "sharing", "single-gpu", "size", "zones"),
+    *("min-scale", "models", "models-oci", "monitoring", "network-policy", "node-cache", "pdb"),
+    *("prescaler", "priority", "redis", "rps", "scale-to-zero", "sharing", "single-gpu", "size"),
+    "zones",
 )
 """Those that change the Knative Service or look for its replicas."""
 

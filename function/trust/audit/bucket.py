@@ -153,7 +153,7 @@ def name_of(data: bytes) -> str:
     """The name of the object of some lines, which are whole."""
     lines = data.splitlines()
     first, last = json.loads(lines[0]), json.loads(lines[-1])
-    day, clock = first["time"][:19].split("T")
+    day, clock = first["at"][:19].split("T")
     return (
         f"{day}/{clock.replace(':', '')}-{first['chain']}-{first['seq']:010d}"
         f"-{last['seq']:010d}-{last['mac'][:HEX]}.jsonl"

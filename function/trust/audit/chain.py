@@ -1,7 +1,10 @@
 """A chain of lines: each carries the code of the one before it, and its own.
 
 A line is a JSON object in one way of writing it (names sorted, no spaces, ASCII), and last its own
-code: `{"audit":1, … ,"mac":"…"}`. The code is of all that stands before it.
+code: `{"at":"…","audit":1, … ,"mac":"…"}`. The code is of all that stands before it.
+
+No name in it is one that collectors of logs take out (`time`, `severity`, `message`), and no number
+has a fraction, as some of them write 3 as 3.0.
 """
 
 from __future__ import annotations
@@ -65,12 +68,12 @@ class ChainWriter:
         body = canonical(
             {
                 **facts,
+                "at": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S.%fZ}",
                 "audit": FORMAT,
                 "chain": self.chain,
                 "key": self._key.id,
                 "prev": self._prev,
                 "seq": self.seq,
-                "time": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S.%fZ}",
             }
         )
         mac = self._key.code(body)

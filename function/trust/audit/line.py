@@ -125,9 +125,15 @@ def _checked(value: object) -> dict[str, Any] | None:
 def _parsed(raw: bytes) -> object:
     """What some JSON says; None when it is none, or says something twice."""
     try:
-        return json.loads(raw, object_pairs_hook=_once)
+        return json.loads(raw, object_pairs_hook=_once, parse_float=_number)
     except (ValueError, RecursionError):
         return None
+
+
+def _number(text: str) -> float | int:
+    """A number: of those that are whole, collectors of logs may have made fractions."""
+    number = float(text)
+    return int(number) if number.is_integer() else number
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

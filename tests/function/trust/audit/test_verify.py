@@ -246,6 +246,7 @@ class TestLogs:
             lambda line: json.dumps({"log": line + "\n", "stream": "stdout"}),
             lambda line: json.dumps({"jsonPayload": json.loads(line), "severity": "INFO"}),
             lambda line: json.dumps(json.loads(line), indent=None, sort_keys=False),
+            lambda line: json.dumps({"jsonPayload": json.loads(line, parse_int=float)}),
         ],
     )
     async def test_they_are_found_whatever_is_around_them(self, text, around):
