@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from function.extras import needing
@@ -9,8 +10,15 @@ from function.trust.marking.label_choice import Labels
 from warmup.settings.variables import SettingsError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
     from function.settings.marking import MarkingSettings
+    from function.trust.marking.c2pa_reader import FoundManifest
     from function.trust.marking.c2pa_signer import C2paSigner
+
+    ManifestReader = Callable[[bytes | Path, str], FoundManifest | None]
+    """Reads a file, or bytes of one, of a media type; see `c2pa_reader.read`."""
 
 
 def signer(marking: MarkingSettings) -> C2paSigner | None:
@@ -35,6 +43,33 @@ def signer(marking: MarkingSettings) -> C2paSigner | None:
         marking.c2pa_certificates, marking.c2pa_key, command, marking.c2pa_tsa
     )
     return C2paSigner(references, unsigned=marking.c2pa_fail == "unsigned")
+
+
+def reader(marking: MarkingSettings) -> ManifestReader | None:
+    """What reads manifests of C2PA; None without the extra. It is imported by the first file.
+
+    Raises:
+        SettingsError: authorities are named, and cannot be read, or the extra is not there.
+    """
+    path = marking.c2pa_anchors
+    if find_spec("c2pa") is None:
+        if path:
+            raise SettingsError(
+                ["EMBER_C2PA_ANCHORS needs c2pa: pip install 'ember-function[c2pa]'"]
+            )
+        return None
+    anchors = ""
+    if path:
+        from function.trust.marking.certificates import read_anchors
+
+        anchors = read_anchors(path)
+
+    def read(source: bytes | Path, media_type: str) -> FoundManifest | None:
+        from function.trust.marking import c2pa_reader
+
+        return c2pa_reader.read(source, media_type, anchors)
+
+    return read
 
 
 def labels(marking: MarkingSettings) -> Labels:

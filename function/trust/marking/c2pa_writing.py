@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 import c2pa
 
 from function.trust.marking.c2pa_manifest import SIGNABLE, definition
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from function.trust.statement import Statement
 
 log = logging.getLogger(__name__)
@@ -42,38 +44,48 @@ def write(
 ) -> None:
     """Write a signed copy of a file.
 
+    What could be decoded may still be too odd for the library, as may a manifest that somebody has
+    broken on purpose. Such a target is an ingredient without anything of its own.
+
+    Args:
+        source: the file.
+        out: gets the copy; it can be read as well, and is empty.
+        work: what else is signed.
+        signer: signs.
+        context: what the library may do.
+
     Raises:
         c2pa.C2paError: it cannot be signed.
     """
-    builder = _builder(work, context)
-    try:
+    failure = None
+    if work.ingredient is not None and work.ingredient_type in SIGNABLE:
+        try:
+            with _builder(work, context) as builder:
+                builder.add_ingredient(_PARENT, work.ingredient_type, work.ingredient)
+                builder.sign(signer, work.media_type, source, out)
+        except c2pa.C2paError as error:
+            failure = str(error)[:200]
+        else:
+            return
+    source.seek(0)
+    out.seek(0)
+    out.truncate()
+    parent = [_PARENT | _kind(work.ingredient_type)] if work.ingredient is not None else []
+    with _builder(work, context, parent) as builder:
         builder.sign(signer, work.media_type, source, out)
-    finally:
-        builder.close()
+    if failure:
+        log.warning("signed without what the target says of itself", extra={"reason": failure})
 
 
-def _builder(work: SigningWork, context: c2pa.Context) -> c2pa.Builder:
-    """The manifest of an output, with its ingredient."""
+def _builder(
+    work: SigningWork, context: c2pa.Context, ingredients: Sequence[dict[str, str]] = ()
+) -> c2pa.Builder:
+    """The manifest of an output."""
     edits = work.ingredient is not None
     manifest = definition(work.statement, work.media_type, work.consent, edits=edits)
-    if work.ingredient is None:
-        return c2pa.Builder(manifest, context)
-    if work.ingredient_type in SIGNABLE:
-        builder = _editing(manifest, context)
-        try:
-            builder.add_ingredient(_PARENT, work.ingredient_type, work.ingredient)
-        except c2pa.C2paError as error:
-            # What could be decoded may still be too odd for the library; it has no manifest then.
-            builder.close()
-            log.warning("a target is no ingredient", extra={"reason": str(error)[:200]})
-        else:
-            return builder
-    return _editing(manifest | {"ingredients": [_PARENT | _kind(work.ingredient_type)]}, context)
-
-
-def _editing(manifest: dict[str, Any], context: c2pa.Context) -> c2pa.Builder:
-    builder = c2pa.Builder(manifest, context)
-    builder.set_intent(c2pa.C2paBuilderIntent.EDIT)
+    builder = c2pa.Builder(manifest | {"ingredients": [*ingredients]}, context)
+    if edits:
+        builder.set_intent(c2pa.C2paBuilderIntent.EDIT)
     return builder
 
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SETTING = "EMBER_C2PA_CERTIFICATES"
+ANCHORS = "EMBER_C2PA_ANCHORS"
 
 CLAIM_SIGNING = "1.3.6.1.4.1.62558.2.1"
 """The purpose that C2PA's own programme gives to certificates (c2pa-kp-claimSigning)."""
@@ -137,6 +138,28 @@ def read(path: Path, now: datetime) -> SigningCertificate:
         raise SettingsError(
             [f"{SETTING} ({path}) is no file of certificates in PEM, or has a broken one."]
         ) from None
+
+
+def read_anchors(path: Path) -> str:
+    """The certificates of authorities whose signatures are trusted, in PEM.
+
+    Raises:
+        SettingsError: there are none in the file, or one is not that of an authority.
+    """
+    try:
+        pem = path.read_text("ascii")
+        others = [
+            each for each in x509.load_pem_x509_certificates(pem.encode()) if not _authority(each)
+        ]
+    except OSError as error:
+        raise SettingsError([f"{ANCHORS} ({path}) cannot be read: {error.strerror}."]) from None
+    except ValueError:
+        problem = "is no file of certificates in PEM, or has a broken one."
+        raise SettingsError([f"{ANCHORS} ({path}) {problem}"]) from None
+    if others:
+        problem = f"has {_name(others[0])}, which is no authority: put the one that has issued it."
+        raise SettingsError([f"{ANCHORS} ({path}) {problem}"])
+    return pem
 
 
 def algorithm_of(key: object) -> SignatureAlgorithm | None:

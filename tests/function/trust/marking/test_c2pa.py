@@ -146,6 +146,27 @@ def test_a_target_that_has_no_place_for_a_manifest_is_an_ingredient_all_the_same
     assert [each.relationship for each in found.ingredients] == ["parentOf"]
 
 
+def test_a_manifest_that_somebody_broke_on_purpose_keeps_no_output_from_being_signed(
+    signer, files, tmp_path, caplog
+):
+    """The library takes this one as an ingredient, and fails when it signs."""
+    target = signer.sign(photo(), "image/jpeg", STATEMENT).replace(b"request-1", b"\xffequest-1")
+    path, broken = clip(tmp_path / "clip.mp4"), tmp_path / "target.jpg"
+    broken.write_bytes(target)
+    for signed, kind in (
+        (signer.sign(photo(), "image/jpeg", STATEMENT, target, "image/jpeg"), "image/jpeg"),
+        (
+            signer.sign_file(path, "video/mp4", STATEMENT, broken, "image/jpeg") and path,
+            "video/mp4",
+        ),
+    ):
+        found = read(signed, kind, files.anchors)
+        assert (found.state, found.manifests) == (ManifestState.TRUSTED, 1)
+        assert [each.relationship for each in found.ingredients] == ["parentOf"]
+    said = "signed without what the target says of itself"
+    assert [each.message for each in caplog.records] == [said, said]
+
+
 @pytest.mark.parametrize(("suffix", "kind"), [(".mp4", "video/mp4"), (".mov", "video/quicktime")])
 def test_a_clip_is_signed_in_its_place(signer, files, tmp_path, suffix, kind):
     path, target = clip(tmp_path / f"clip{suffix}"), clip(tmp_path / "target.mp4", 3)

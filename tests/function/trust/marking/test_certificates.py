@@ -21,7 +21,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from function.process.wiring.marking import signer
+from function.process.wiring.marking import reader, signer
 from function.settings.marking import MarkingSettings
 from function.trust.marking import certificate_authority, certificates
 from function.trust.marking.c2pa_reader import ManifestState, read
@@ -328,3 +328,36 @@ def test_without_the_extra_it_is_said_what_to_install(tmp_path, monkeypatch):
         monkeypatch.delitem(sys.modules, name)
     with pytest.raises(SettingsError, match=r"needs c2pa: pip install 'ember-function\[c2pa\]'"):
         signer(MarkingSettings(c2pa_certificates=files.certificates, c2pa_key=files.key))
+
+
+def test_settings_make_a_reader(tmp_path):
+    files = make(tmp_path)
+    anchors = tmp_path / "authority.pem"
+    anchors.write_text(files.anchors)
+    signed = files.signer().sign(photo(), "image/jpeg", STATEMENT)
+    trusting = reader(MarkingSettings(c2pa_anchors=anchors))
+    assert trusting(signed, "image/jpeg").state is ManifestState.TRUSTED
+    assert reader(MarkingSettings())(signed, "image/jpeg").state is ManifestState.VALID
+    assert reader(MarkingSettings())(photo(), "image/jpeg") is None
+
+
+@pytest.mark.parametrize("named", ["certificates", "key", "nothing"])
+def test_authorities_that_are_none_end_the_start(tmp_path, named):
+    files = make(tmp_path)
+    path = {"certificates": files.certificates, "key": files.key}.get(named, tmp_path / named)
+    said = {
+        "certificates": "has Ember test signer, NOT TRUSTED, which is no authority",
+        "key": "is no file of certificates in PEM",
+        "nothing": "cannot be read: No such file or directory",
+    }
+    with pytest.raises(SettingsError, match=rf"EMBER_C2PA_ANCHORS \(.*\) {said[named]}"):
+        reader(MarkingSettings(c2pa_anchors=path))
+
+
+def test_without_the_extra_no_manifest_is_read(tmp_path, monkeypatch):
+    monkeypatch.setattr("function.process.wiring.marking.find_spec", lambda name: None)
+    assert reader(MarkingSettings()) is None
+    anchors = tmp_path / "authority.pem"
+    anchors.write_text(make(tmp_path).anchors)
+    with pytest.raises(SettingsError, match=r"pip install 'ember-function\[c2pa\]'"):
+        reader(MarkingSettings(c2pa_anchors=anchors))
