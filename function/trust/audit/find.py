@@ -68,4 +68,4 @@ def _matched(facts: Mapping[str, object], wanted: WantedPicture) -> str | None:
     sources = facts.get("sources")
     if digest and isinstance(sources, list) and digest in sources:
         return "source"
-    return "watermark" if facts.get("watermark") in wanted.payloads else None
+    return "watermark" if str(facts.get("watermark")) in wanted.payloads else None

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hmac
 import json
+import math
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +21,13 @@ _WRAPPED = ("log", "jsonPayload", "textPayload", "message")
 """Where collectors of logs put a line of theirs: Docker, Google Cloud, and others."""
 
 _DEPTH = 3
+_FORMS = {
+    "chain": CHAIN,
+    "key": re.compile(r"([0-9a-f]{8})?"),
+    "kind": re.compile(r"[a-z_]{1,40}"),
+    "mac": re.compile(r"[0-9a-f]{64}"),
+    "prev": re.compile(r"([0-9a-f]{64})?"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +74,10 @@ class AuditLine:
 
     def sound(self, keys: Mapping[str, AuditKey]) -> bool:
         """Whether its code is right; its key has to be among `keys`."""
-        body = canonical({name: value for name, value in self.facts.items() if name != "mac"})
-        return hmac.compare_digest(keys[self.facts["key"]].code(body), self.facts["mac"])
+        body = _body(self.facts)
+        return body is not None and hmac.compare_digest(
+            keys[self.facts["key"]].code(body), self.facts["mac"]
+        )
 
 
 def by_id(keys: Sequence[AuditKey]) -> dict[str, AuditKey]:
@@ -88,9 +99,8 @@ def read(file: AuditFile) -> Iterator[AuditLine]:
 def _pure(raw: bytes) -> dict[str, Any] | None:
     """The facts of a line that is written exactly as it was."""
     facts = _checked(_parsed(raw))
-    if facts is None:
+    if facts is None or (body := _body(facts)) is None:
         return None
-    body = canonical({name: value for name, value in facts.items() if name != "mac"})
     return facts if sealed(body, facts["mac"]).rstrip(b"\n") == raw.rstrip(b"\n") else None
 
 
@@ -114,18 +124,25 @@ def _checked(value: object) -> dict[str, Any] | None:
     if not isinstance(value, dict) or value.get("audit") != FORMAT:
         return None
     texts = all(
-        isinstance(value.get(name), str) for name in ("chain", "key", "kind", "mac", "prev")
+        isinstance(text := value.get(name), str) and form.fullmatch(text)
+        for name, form in _FORMS.items()
     )
     seq = value.get("seq")
-    if not texts or type(seq) is not int or seq < 0 or not CHAIN.fullmatch(value["chain"]):
+    return value if texts and type(seq) is int and seq >= 0 else None
+
+
+def _body(facts: Mapping[str, Any]) -> bytes | None:
+    """What the code of a line is of; None where the line is nested too deep to be written."""
+    try:
+        return canonical({name: value for name, value in facts.items() if name != "mac"})
+    except RecursionError:
         return None
-    return value
 
 
 def _parsed(raw: bytes) -> object:
     """What some JSON says; None when it is none, or says something twice."""
     try:
-        return json.loads(raw, object_pairs_hook=_once, parse_float=_number)
+        return json.loads(raw, object_pairs_hook=_once, parse_float=_number, parse_constant=_number)
     except (ValueError, RecursionError):
         return None
 
@@ -133,6 +150,8 @@ def _parsed(raw: bytes) -> object:
 def _number(text: str) -> float | int:
     """A number: of those that are whole, collectors of logs may have made fractions."""
     number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(text)
     return int(number) if number.is_integer() else number
 
 

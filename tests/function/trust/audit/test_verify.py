@@ -10,8 +10,11 @@ import random
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from function.trust.audit.chain import ChainWriter, canonical, sealed
+from function.trust.audit.find import WantedPicture, find
 from function.trust.audit.keyring import KEYLESS, AuditKey
 from function.trust.audit.line import AuditFile
 
@@ -275,6 +278,33 @@ def test_what_is_no_sight_does_not_stop_the_check():
         facts = {"kind": "start", "seen": seen}
         file = AuditFile("", "x", [chain.line(facts)], pure=True)
         assert report([file], (KEYLESS,)).faults == ()
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=5,
+)
+
+
+@given(st.dictionaries(st.sampled_from(["audit", "chain", "key", "kind", "mac", "prev", "seq",
+                                        "seen", "count", "log", "watermark", "sources"]), JSON),
+       st.booleans())  # fmt: skip
+def test_whatever_stands_in_a_file_it_is_checked_to_its_end(changes, pure):
+    facts = json.loads(ChainWriter(KEYLESS).line({"kind": "start"})) | changes
+    line = json.dumps(facts, sort_keys=True, separators=(",", ":")).encode() + b"\n"
+    file = AuditFile("", "x", [line, line], pure)
+    report([file], (KEYLESS,))
+    list(find(file, WantedPicture.of(b"", (KEYLESS,), ["0" * 12]), (KEYLESS,)))
+
+
+@pytest.mark.parametrize("depth", [10, 900, 990, 100_000])
+@pytest.mark.parametrize("pure", [True, False])
+def test_what_is_nested_deep_does_not_stop_the_check(depth, pure):
+    line = ChainWriter(KEYLESS).line({"kind": "start"})
+    deep = line.replace(b'{"at"', b'{"a":' + b"[" * depth + b"]" * depth + b',"at"')
+    found = report([AuditFile("", "x", [deep, line], pure)], (KEYLESS,))
+    assert found.lines >= 1
 
 
 def test_the_code_of_a_line_is_of_all_that_stands_before_it():
