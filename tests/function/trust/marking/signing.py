@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import io
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import av
 import numpy as np
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from PIL import Image
 from pillow_heif import register_heif_opener
 
@@ -76,3 +80,37 @@ def clip(path, frames=4):
             file.mux(stream.encode(av.VideoFrame.from_ndarray(pixels, "rgb24")))
         file.mux(stream.encode())
     return path
+
+
+CURVE = ec.SECP256R1()
+PURPOSE = ExtendedKeyUsageOID.EMAIL_PROTECTION
+
+
+def issued(key, *, issuer=None, purpose=PURPOSE, authority=False, name="somebody", **usage):
+    """A certificate for a key, by an issuer (its name and key) or by itself."""
+    usages = dict.fromkeys(
+        ("content_commitment", "key_encipherment", "data_encipherment", "key_agreement",
+         "key_cert_sign", "crl_sign", "encipher_only", "decipher_only"), False,
+    )  # fmt: skip
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+    by, signing = issuer or (subject, key)
+    builder = (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(by)
+        .public_key(key.public_key())
+        .serial_number(7)
+        .not_valid_before(NOW - timedelta(days=1))
+        .not_valid_after(NOW + timedelta(days=1))
+        .add_extension(x509.BasicConstraints(authority, None), critical=True)
+        .add_extension(x509.KeyUsage(**usages | {"digital_signature": True} | usage), critical=True)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+        .add_extension(
+            x509.AuthorityKeyIdentifier.from_issuer_public_key(signing.public_key()), critical=False
+        )
+    )
+    if purpose:
+        # OpenSSL wants it to be critical for time stamps (RFC 3161, section 2.3).
+        critical = purpose == ExtendedKeyUsageOID.TIME_STAMPING
+        builder = builder.add_extension(x509.ExtendedKeyUsage([purpose]), critical=critical)
+    return builder.sign(signing, hashes.SHA256())

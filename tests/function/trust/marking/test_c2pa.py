@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.server
 import io
 import logging
 import os
@@ -11,13 +12,19 @@ import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from datetime import timedelta
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 
 import c2pa
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from PIL import Image
 
 from function.problems import Problem
+from function.trust.marking import metadata
 from function.trust.marking.c2pa_keys import CommandSigner
 from function.trust.marking.c2pa_manifest import SIGNABLE
 from function.trust.marking.c2pa_reader import (
@@ -31,7 +38,16 @@ from function.trust.marking.c2pa_settings import offline
 from function.trust.marking.c2pa_signer import C2paSigner, SigningReferences
 from function.trust.marking.certificates import SignatureAlgorithm
 from function.trust.statement import SourceType, Statement
-from tests.function.trust.marking.signing import NOW, PILLOW, STATEMENT, clip, make, photo
+from tests.function.trust.marking.signing import (
+    CURVE,
+    NOW,
+    PILLOW,
+    STATEMENT,
+    clip,
+    issued,
+    make,
+    photo,
+)
 from warmup.settings.variables import SettingsError
 
 DIGEST = "ab" * 32
@@ -189,6 +205,16 @@ def test_threads_may_sign_at_once(signer, files):
     found = [read(each, "image/jpeg", files.anchors) for each in signed]
     assert [each.request_id for each in found] == [each.request_id for each in requests]
     assert {each.state for each in found} == {ManifestState.TRUSTED}
+
+
+def test_metadata_is_put_in_before_and_is_signed_with_the_rest(signer, files):
+    for media_type in PILLOW.keys() - {"image/tiff"}:  # which is never an output
+        data = metadata.mark(photo(media_type), STATEMENT)
+        signed = signer.sign(data, media_type, STATEMENT, data, media_type)
+        assert read(signed, media_type, files.anchors).state is ManifestState.TRUSTED
+        assert metadata.read(signed) == replace(metadata.read(data), manifest=True)
+        again = metadata.mark(signed, Statement("other", SourceType.COMPOSED, "Ember 1"))
+        assert read(again, media_type, files.anchors).state is ManifestState.INVALID
 
 
 # --- what cannot be signed ------------------------------------------------------------------------
@@ -431,6 +457,70 @@ def test_a_time_stamp_is_asked_for_where_one_is_wanted_and_its_absence_is_a_fail
         signer.sign(photo(), "image/jpeg", STATEMENT)
     assert failed.value.code == "signing_failed"
     assert came[0].startswith(b"POST /stamps")
+
+
+STAMPS = """
+[ stamps ]
+serial = {folder}/serial
+signer_cert = {folder}/certificate.pem
+certs = {folder}/certificate.pem
+signer_key = {folder}/key.pem
+signer_digest = sha256
+default_policy = 1.2.3.4.1
+digests = sha256
+"""
+
+
+@pytest.fixture
+def stamps(tmp_path):
+    """An authority for time stamps: OpenSSL behind HTTP."""
+    config, query = tmp_path / "config", tmp_path / "query"
+    config.write_text(STAMPS.format(folder=tmp_path))
+    root, key = ec.generate_private_key(CURVE), ec.generate_private_key(CURVE)
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "root")])
+    certificate = issued(key, issuer=(name, root), purpose=ExtendedKeyUsageOID.TIME_STAMPING)
+    (tmp_path / "certificate.pem").write_bytes(certificate.public_bytes(Encoding.PEM))
+    (tmp_path / "key.pem").write_bytes(
+        key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    )
+    reply = (
+        "openssl",
+        "ts",
+        "-reply",
+        "-config",
+        config,
+        "-section",
+        "stamps",
+        "-queryfile",
+        query,
+    )
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_POST(self):
+            query.write_bytes(self.rfile.read(int(self.headers["Content-Length"])))
+            answer = subprocess.run(
+                (*reply, "-queryfile", query), check=True, capture_output=True
+            ).stdout
+            self.send_response(200)
+            self.send_header("Content-Type", "application/timestamp-reply")
+            self.send_header("Content-Length", str(len(answer)))
+            self.end_headers()
+            self.wfile.write(answer)
+
+        def log_message(self, *words):
+            pass
+
+    with http.server.HTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+def test_a_time_stamp_says_when_it_was_signed(files, stamps):
+    signer = C2paSigner(SigningReferences(files.certificates, files.key, time_stamps=stamps))
+    found = read(signer.sign(photo(), "image/jpeg", STATEMENT), "image/jpeg", files.anchors)
+    assert found.valid
+    assert abs(datetime.fromisoformat(found.signed_at) - datetime.now(UTC)) < timedelta(minutes=10)
 
 
 # --- hostile files --------------------------------------------------------------------------------

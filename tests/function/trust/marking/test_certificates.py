@@ -26,39 +26,8 @@ from function.settings.marking import MarkingSettings
 from function.trust.marking import certificate_authority, certificates
 from function.trust.marking.c2pa_reader import ManifestState, read
 from function.trust.marking.c2pa_signer import C2paSigner, SigningReferences
-from tests.function.trust.marking.signing import NOW, STATEMENT, Files, make, photo
+from tests.function.trust.marking.signing import CURVE, NOW, STATEMENT, Files, issued, make, photo
 from warmup.settings.variables import SettingsError
-
-CURVE = ec.SECP256R1()
-PURPOSE = ExtendedKeyUsageOID.EMAIL_PROTECTION
-
-
-def issued(key, *, issuer=None, purpose=PURPOSE, authority=False, name="somebody", **usage):
-    """A certificate for a key, by an issuer (its name and key) or by itself."""
-    usages = dict.fromkeys(
-        ("content_commitment", "key_encipherment", "data_encipherment", "key_agreement",
-         "key_cert_sign", "crl_sign", "encipher_only", "decipher_only"), False,
-    )  # fmt: skip
-    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
-    by, signing = issuer or (subject, key)
-    builder = (
-        x509.CertificateBuilder()
-        .subject_name(subject)
-        .issuer_name(by)
-        .public_key(key.public_key())
-        .serial_number(7)
-        .not_valid_before(NOW - timedelta(days=1))
-        .not_valid_after(NOW + timedelta(days=1))
-        .add_extension(x509.BasicConstraints(authority, None), critical=True)
-        .add_extension(x509.KeyUsage(**usages | {"digital_signature": True} | usage), critical=True)
-        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
-        .add_extension(
-            x509.AuthorityKeyIdentifier.from_issuer_public_key(signing.public_key()), critical=False
-        )
-    )
-    if purpose:
-        builder = builder.add_extension(x509.ExtendedKeyUsage([purpose]), critical=False)
-    return builder.sign(signing, hashes.SHA256())
 
 
 def private(key, encryption=None):
