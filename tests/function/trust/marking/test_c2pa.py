@@ -483,17 +483,7 @@ def stamps(tmp_path):
     (tmp_path / "key.pem").write_bytes(
         key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
     )
-    reply = (
-        "openssl",
-        "ts",
-        "-reply",
-        "-config",
-        config,
-        "-section",
-        "stamps",
-        "-queryfile",
-        query,
-    )
+    reply = ("openssl", "ts", "-reply", "-config", config, "-section", "stamps")
 
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_POST(self):
