@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from function.runtime.gpu.cuda_errors import is_shortage, lost_by
+
 # What ONNX Runtime's allocators, CUDA, cuDNN, cuBLAS, TensorRT and C++ itself say.
 _SAID = re.compile(
     r"out of memory|failed to allocate|bad.?alloc|smaller than requested bytes"
@@ -13,5 +15,8 @@ _SAID = re.compile(
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether memory ran out, of the device or of the process."""
-    return isinstance(error, MemoryError) or bool(_SAID.search(str(error)))
+    """Whether memory ran out, of the device or of the process; not where the device is lost."""
+    said = str(error)
+    if lost_by(said):
+        return False
+    return isinstance(error, MemoryError) or is_shortage(said) or bool(_SAID.search(said))

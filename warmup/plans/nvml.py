@@ -155,9 +155,18 @@ def _chosen(nvml: Any) -> Iterator[Any]:
             if name.isdecimal():
                 yield nvml.nvmlDeviceGetHandleByIndex(int(name))
             else:
-                yield nvml.nvmlDeviceGetHandleByUUID(name)
+                yield nvml.nvmlDeviceGetHandleByUUID(_full(nvml, name))
         except nvml.NVMLError:
             return
+
+
+def _full(nvml: Any, name: str) -> str:
+    """The UUID of a GPU, of which CUDA also takes the beginning where that is of one only."""
+    count = nvml.nvmlDeviceGetCount() if name.startswith("GPU-") else 0
+    handles = map(nvml.nvmlDeviceGetHandleByIndex, range(count))
+    every = [_text(nvml.nvmlDeviceGetUUID(each)) for each in handles]
+    found = [each for each in every if each.startswith(name)]
+    return found[0] if len(found) == 1 else name
 
 
 def _slices(nvml: Any, handle: Any) -> Iterator[tuple[Any, bool]]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from function.runtime.engine import NotOnDeviceError
-from function.runtime.gpu.device_health import DeviceLostError, is_lost
+from function.runtime.gpu.device_health import loss
 from warmup.failures import public_reason
 
 if TYPE_CHECKING:
@@ -78,8 +78,8 @@ def open_first(
         except Exception as error:
             if backend == "cpu":
                 raise
-            if is_lost(error):
-                raise DeviceLostError(f"the GPU is lost to this process ({error})") from error
+            if lost := loss(error):
+                raise lost from error
             fall = SkippedBackend(
                 role, backend, public_reason(error), getattr(error, "may_come", False)
             )

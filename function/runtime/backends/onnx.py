@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from typing import TYPE_CHECKING
 
 os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # read by the library when it is loaded
@@ -13,7 +14,7 @@ import onnxruntime as ort
 from function.runtime.backends.binding import Binding
 from function.runtime.backends.dtypes import inward, of_onnx, outward
 from function.runtime.engine import PROVIDERS, NotOnDeviceError, Ports
-from function.runtime.gpu.device import pinned
+from function.runtime.gpu.device import pinned, prepare
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -96,7 +97,11 @@ class OnnxEngine:
         self._types = {name: types[name] for name in ports.inputs or found}
         self._bare = [len(each.shape) < ports.rank for each in self._session.get_outputs()]
         self._binding = cuda and Binding(
-            self._session, "cuda", cuda.device, graphs=cuda.graphs, pinned=pinned
+            self._session,
+            "cuda",
+            cuda.device,
+            graphs=cuda.graphs,
+            pinned=partial(pinned, device=cuda.device),
         )
 
     def run(self, *inputs: NDArray[np.float32]) -> list[NDArray[np.float32]]:
@@ -142,6 +147,7 @@ def _session(path: Path, options: ort.SessionOptions, cuda: Cuda | None) -> ort.
         )
     providers: list[str | tuple[str, dict[str, str]]] = [wanted]
     if cuda:
+        prepare(cuda.device)
         providers = [(wanted, cuda.options())]
         if cuda.alone:
             options.add_session_config_entry("session.disable_cpu_ep_fallback", "1")

@@ -6,16 +6,18 @@ CUDA is `driver`.
 
 from __future__ import annotations
 
+import logging
 import math
 import threading
 import weakref
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from function.runtime.engine import NotOnDeviceError
-from function.runtime.gpu.driver import at, check, driver
+from function.runtime.gpu.cuda_errors import CudaError
+from function.runtime.gpu.driver import at, check, driver, is_used
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,7 +26,11 @@ if TYPE_CHECKING:
 
     from function.runtime.gpu.driver import Driver
 
-__all__ = ["CudaMemory", "DeviceMemory", "check", "pinned"]
+__all__ = ["CudaMemory", "DeviceMemory", "check", "pinned", "prepare", "probe"]
+
+log = logging.getLogger("ember.gpu")
+
+_UNKNOWN = 999
 
 
 class DeviceMemory(Protocol):
@@ -68,22 +74,63 @@ class DeviceMemory(Protocol):
         ...
 
 
-def pinned(shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
-    """Host memory that every GPU reads by itself; ordinary memory where that cannot be had."""
+def pinned(shape: tuple[int, ...], dtype: DTypeLike, device: int = 0) -> NDArray[Any]:
+    """Host memory that every GPU reads by itself; ordinary memory where that cannot be had.
+
+    Args:
+        shape: of the array.
+        dtype: of its elements.
+        device: the GPU that it is for, whose context is in use anyway.
+    """
     size = math.prod(shape) * np.dtype(dtype).itemsize
     try:
         found = driver()
-    except NotOnDeviceError:
+        context = found.retain(device)
+        with _pushed(found, context):
+            address = found.pin(max(size, 1))
+    except Exception as error:  # what is wrong with a GPU shows when it is used
+        log.debug("no pinned memory", extra={"reason": str(error)})
         return np.empty(shape, dtype)
-    context = found.retain(0)
-    found.push(context)
-    try:
-        address = found.pin(max(size, 1))
-    finally:
-        found.pop()
     raw = at(address, max(size, 1))
     weakref.finalize(raw, _unpin, found, context, address)
     return np.frombuffer(raw, np.uint8, size).view(dtype).reshape(shape)
+
+
+def prepare(device: int) -> None:
+    """See to the context of a GPU before a library that brings its own runtime takes it.
+
+    Raises:
+        NotOnDeviceError: there is no such GPU. Where there is no driver the library will say so.
+    """
+    try:
+        found = driver()
+    except NotOnDeviceError:
+        return
+    check(device)
+    found.retain(device)
+
+
+def probe() -> None:
+    """Copy a few bytes to each GPU that this process uses, and back.
+
+    Raises:
+        CudaError: what CUDA said; a GPU that is lost says it here at the latest.
+    """
+    for device in driver().used if is_used() else ():
+        memory = CudaMemory(device)
+        try:
+            with memory.current():
+                there, back = memory.pinned(8), memory.pinned(8)
+                there[:], back[:] = 1, 0
+                address = memory.allocate(8)
+                memory.upload(address, there)
+                memory.download(back, address)
+                memory.wait()
+            if not (there == back).all():
+                raise CudaError(_UNKNOWN, "CUDA_ERROR_UNKNOWN", "a copy is not what was copied")
+        finally:
+            with suppress(CudaError):
+                memory.close()
 
 
 class CudaMemory:
@@ -115,11 +162,8 @@ class CudaMemory:
     @contextmanager
     def current(self) -> Iterator[None]:
         """Make the device that of the calling thread while the body runs."""
-        self._driver.push(self._context)
-        try:
+        with _pushed(self._driver, self._context):
             yield
-        finally:
-            self._driver.pop()
 
     def pinned(self, size: int) -> NDArray[np.uint8]:
         """So many bytes of host memory that the device reads by itself, until `close`."""
@@ -146,22 +190,41 @@ class CudaMemory:
         self._driver.wait(self._stream)
 
     def close(self) -> None:
-        """Give everything back; a second call does nothing."""
+        """Give everything back; a second call does nothing.
+
+        Raises:
+            CudaError: the first thing that could not be given back; the others were tried.
+        """
         with self._lock:
             if self._closed:
                 return
             self._closed = True
+        driver, errors = self._driver, list[CudaError]()
         with self.current():
-            self._driver.end(self._stream)
-            for address in self._held:
-                self._driver.free(address)
-            for address in self._pins:
-                self._driver.unpin(address)
+            for give, held in (
+                (driver.wait, [self._stream]),
+                (driver.end, [self._stream]),
+                (driver.free, self._held),
+                (driver.unpin, self._pins),
+            ):
+                for each in held:
+                    try:
+                        give(each)
+                    except CudaError as error:
+                        errors.append(error)
+        if errors:
+            raise errors[0]
+
+
+@contextmanager
+def _pushed(driver: Driver, context: Any) -> Iterator[None]:
+    driver.push(context)
+    try:
+        yield
+    finally:
+        driver.pop()
 
 
 def _unpin(driver: Driver, context: Any, address: int) -> None:
-    driver.push(context)
-    try:
+    with suppress(CudaError), _pushed(driver, context):  # of a GPU that is lost nothing comes back
         driver.unpin(address)
-    finally:
-        driver.pop()

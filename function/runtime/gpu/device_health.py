@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
+from function.runtime.gpu.cuda_errors import lost_by
+from function.runtime.out_of_memory import is_out_of_memory
 from warmup.failures import WarmupError
 
 if TYPE_CHECKING:
@@ -15,20 +16,6 @@ if TYPE_CHECKING:
 
     from function.runtime.engine import Engine
 
-# What CUDA, cuBLAS, cuDNN and the driver say of it; CUDA's numbers are those of its runtime.
-_SAID = re.compile(
-    r"CUDA_ERROR_(ILLEGAL_ADDRESS|ILLEGAL_INSTRUCTION|INVALID_ADDRESS_SPACE|INVALID_PC"
-    r"|LAUNCH_FAILED|LAUNCH_TIMEOUT|ASSERT|MISALIGNED_ADDRESS|HARDWARE_STACK_ERROR"
-    r"|ECC_UNCORRECTABLE|NVLINK_UNCORRECTABLE|CONTEXT_IS_DESTROYED|DEINITIALIZED"
-    r"|DEVICE_UNAVAILABLE)"
-    r"|illegal memory access|unspecified launch failure|device-side assert|misaligned address"
-    r"|CUBLAS_STATUS_(NOT_INITIALIZED|EXECUTION_FAILED|MAPPING_ERROR)"
-    r"|CUDNN_STATUS_(EXECUTION_FAILED|MAPPING_ERROR)"
-    r"|uncorrectable ECC|fallen off the bus|GPU is lost"
-    r"|\bCUDA (failure|error):? (46|214|220|70[0129]|71[0-9])\b",
-    re.IGNORECASE,
-)
-
 
 class DeviceLostError(WarmupError):
     """The GPU is lost to this process."""
@@ -38,8 +25,41 @@ class DeviceLostError(WarmupError):
 
 
 def is_lost(error: BaseException) -> bool:
-    """Whether an error means that; running out of memory does not."""
-    return isinstance(error, DeviceLostError) or bool(_SAID.search(str(error)))
+    """Whether an error says that; running out of memory does not."""
+    if isinstance(error, DeviceLostError) or lost_by(str(error)):
+        return True
+    below = error.__cause__
+    return below is not None and is_lost(below)
+
+
+def loss(error: BaseException) -> DeviceLostError | None:
+    """The loss of the GPU that an error tells of; where it says nothing, a tiny copy tells."""
+    if isinstance(error, DeviceLostError):
+        return error
+    said = _words(error)
+    told = None if is_lost(error) else _probed(error)
+    if told is None and not is_lost(error):
+        return None
+    told = told or lost_by(said)
+    why = said[:200] if told is None or told in said[:200] else f"{told}: {said[:200]}"
+    return DeviceLostError(f"the GPU is lost to this process ({why})")
+
+
+def _probed(error: BaseException) -> str | None:
+    """What a GPU says that does not do what it is told; None where all do, or nobody can tell."""
+    from function.runtime.gpu import device
+
+    if is_out_of_memory(error):
+        return None
+    try:
+        device.probe()
+    except Exception as found:
+        return None if is_out_of_memory(found) else _words(found)
+    return None
+
+
+def _words(error: BaseException) -> str:
+    return " ".join(str(error).split())
 
 
 class DeviceHealth:
@@ -54,12 +74,11 @@ class DeviceHealth:
         self.error: DeviceLostError | None = None
         self.on_lost: Callable[[DeviceLostError], None] = lambda _: None
 
-    def lose(self, error: Exception) -> DeviceLostError:
-        """Note that the GPU is lost; gives what is to be raised."""
+    def lose(self, loss: DeviceLostError) -> DeviceLostError:
+        """Note that the GPU is lost; gives what is to be raised, which is what was said first."""
         if self.error is None:
-            first = " ".join(str(error).split())[:200]
-            self.error = DeviceLostError(f"the GPU is lost to this process ({first})")
-            self.on_lost(self.error)
+            self.error = loss
+            self.on_lost(loss)
         return self.error
 
 
@@ -100,6 +119,6 @@ class GuardedEngine:
         try:
             return self._engine.run(*inputs)
         except Exception as error:
-            if is_lost(error):
-                raise self._health.lose(error) from error
+            if found := loss(error):
+                raise self._health.lose(found) from error
             raise

@@ -22,9 +22,9 @@ from function.runtime.gpu.device import CudaMemory
 
 @pytest.fixture(autouse=True)
 def anew():
-    driver_module.driver.cache_clear()
+    driver_module._driver.cache_clear()
     yield
-    driver_module.driver.cache_clear()
+    driver_module._driver.cache_clear()
 
 
 @pytest.fixture
@@ -130,7 +130,7 @@ def test_every_call_is_made_in_the_context_of_its_gpu(driver):
     assert driver.stack.contexts == []
     assert [call[0] for call in driver.calls] == [
         *("stream", "allocate", "pin", "upload", "download", "wait"),
-        *("end", "free", "unpin"),
+        *("wait", "end", "free", "unpin"),
     ]
     assert memory.stream == 77
 
@@ -205,5 +205,7 @@ def test_the_calls_are_those_of_nvidias_bindings():
     names = set(re.findall(r"self\._cuda\.(cu\w+|CU\w+)", source))
     assert len(names) > 12
     assert [name for name in names if not hasattr(cuda, name)] == []
-    assert hasattr(cuda.CUstream_flags, "CU_STREAM_NON_BLOCKING")
+    assert int(cuda.CUstream_flags.CU_STREAM_NON_BLOCKING) == driver_module._NON_BLOCKING
+    assert int(cuda.CUctx_flags.CU_CTX_SCHED_BLOCKING_SYNC) == driver_module._SLEEP
+    assert int(cuda.CUresult.CUDA_ERROR_PRIMARY_CONTEXT_ACTIVE) == driver_module._CONTEXT_ACTIVE
     assert hasattr(cuda.CUresult, "CUDA_SUCCESS")
