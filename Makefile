@@ -270,6 +270,9 @@ bench-elastic: $(VENV)/.dev ## planned settings against naive ones on simulated 
 bench-cost: $(VENV)/.dev ## what a swap costs in each class of the price list, and fair prices
 	$(BIN)/python -m tests.bench.cost $(ARGS)
 
+bench-watermark: $(VENV)/.dev ## how often the imperceptible mark is read after what happens to pictures
+	$(BIN)/python -m tests.bench.watermark $(ARGS)
+
 $(BENCH)/.done: tests/bench/cold/requirements.lock
 	@echo "Installing what Ember is compared with into $(BENCH); this is done once."
 	@$(PYTHON) -m venv --without-pip $(BENCH)
