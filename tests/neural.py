@@ -55,6 +55,9 @@ ROLES = {
     "xseg": "occlusion",
     "bisenet": "region",
     "crossface": "convert",
+    "open_nsfw": "gate",
+    "insightface_genderage": "age",
+    "fairface_9": "age",
 }
 """The role of each family that can be made."""
 
@@ -95,7 +98,7 @@ def make(
     return path
 
 
-_FREE = {"centerface", "insightface_2d106", "arcface", "xseg"}
+_FREE = {"centerface", "insightface_2d106", "arcface", "xseg", "open_nsfw"}
 
 
 class Style(NamedTuple):
@@ -423,6 +426,27 @@ def _arcface(net: _Net, full: bool) -> None:
     net.output("683", found, net.batch, EMBEDDING)
 
 
+# --- what pictures show, and how old people look ------------------------------------------------
+
+
+def _open_nsfw(net: _Net, full: bool) -> None:
+    image = net.op("Transpose", net.input("input:0", 224, 224, 3), perm=[0, 3, 1, 2])
+    value, width = _shrunk(net, _scaled(net, image, 128), 3, 224, 7, 32 if full else 4)
+    logits = net.linear(net.op("Flatten", value, axis=1), width * 49, 2)
+    net.output("outputs", net.op("Softmax", logits, axis=1), net.batch, 2)
+
+
+def _classified(side: int, count: int) -> Callable[[_Net, bool], None]:
+    def make(net: _Net, full: bool) -> None:
+        image = _scaled(net, net.input("data", 3, side, side), 255 if side == 96 else 1)
+        end = side // 16
+        value, width = _shrunk(net, image, 3, side, end, 32 if full else 4)
+        found = net.linear(net.op("Flatten", value, axis=1), width * end * end, count)
+        net.output("fc1", found, net.batch, count)
+
+    return make
+
+
 # --- swappers, enhancers, masks -----------------------------------------------------------------
 
 
@@ -594,4 +618,7 @@ _MAKERS: dict[str, Callable[[_Net, bool], None]] = {
     "xseg": _xseg,
     "bisenet": _bisenet,
     "crossface": _crossface,
+    "open_nsfw": _open_nsfw,
+    "insightface_genderage": _classified(96, 3),
+    "fairface_9": _classified(224, 9),
 }

@@ -90,14 +90,19 @@ class KeySet:
                 return
             self._tried = self._clock()
             try:
-                self._keys = _keys(await self._fetch())
+                self._keys = keys_of(await self._fetch())
             except Exception as error:
                 log.warning("no keys of the issuer", extra={"reason": repr(error)[:200]})
             else:
                 self._fetched = self._clock()
 
 
-def _keys(document: bytes) -> dict[str | None, Key]:
+def algorithms_of(kind: str) -> tuple[str, ...]:
+    """The algorithms of signatures that a key of a type (`kty`) may verify."""
+    return _ALGORITHMS.get(kind, ())
+
+
+def keys_of(document: bytes) -> dict[str | None, Key]:
     """The usable keys of a document by `kid`; a single one also by None.
 
     Raises:
@@ -105,7 +110,7 @@ def _keys(document: bytes) -> dict[str | None, Key]:
     """
     keys: dict[str | None, Key] = {}
     for each in json.loads(document)["keys"]:
-        usual = _ALGORITHMS.get(each.get("kty"), ())
+        usual = algorithms_of(each.get("kty"))
         algorithms = tuple(name for name in usual if each.get("alg", name) == name)
         if algorithms and each.get("use", "sig") == "sig":
             try:

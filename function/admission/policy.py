@@ -120,6 +120,8 @@ class Tier:
         cap: the most tokens in one hour, granted ones included; None for any number.
         operator: may grant tokens.
         label: whether outputs have a label that people see, whatever a request wants.
+        consent: what its requests have to say of consent, if that is more than `EMBER_CONSENT`
+            asks of all: "stated" or "signed"; "off" for nothing more.
     """
 
     name: str
@@ -131,6 +133,7 @@ class Tier:
     cap: int | None = None
     operator: bool = False
     label: bool = False
+    consent: str = "off"
 
     @property
     def allowance(self) -> Allowance | None:
@@ -253,10 +256,13 @@ def _tier(name: str, table: _Table) -> Tier:
         cap=table.whole("cap", None),
         operator=table.typed("operator", bool, False),
         label=table.word("label", "always"),
+        consent=table.typed("consent", str, "off"),
     )
     table.close()
     if tier.cap is not None and tier.tokens is None:
         raise ValueError(f"tier {name} has a cap, but no tokens")
+    if tier.consent not in {"off", "stated", "signed"}:
+        raise ValueError(f"consent of tier {name} has to be one of off, stated, signed")
     if not (tier.may(tier.lane) and tier.may(tier.jobs)):
         raise ValueError(f"a lane of tier {name} is above its highest")
     return tier

@@ -201,10 +201,10 @@ def _gpu() -> nvml.Gpu:
 
 def _chosen(file: Path | None, settings: WarmupSettings, roles: tuple[str, ...]) -> Sequence[Model]:
     found = manifest.read(file or settings.models.manifest or embedded())
-    known = [model.role for model in found]
+    known = [model.role for model in found if not families.on_cpu(model)]
     if unknown := [role for role in roles if role not in known]:
         raise ManifestError(f"there is no model for {', '.join(unknown)}; there are: {known}")
-    wanted = [model for model in found if model.role in roles or not roles]
+    wanted = [model for model in found if model.role in (roles or known)]
     return [replace(model, variants=()) for model in wanted]
 
 

@@ -95,6 +95,9 @@ def _enhancer(engine: Engine, model: Model) -> Enhancer:
     return Enhancer(engine, SPECS[model.family])
 
 
+CPU = "cpu"
+"""The option `device` of a model that is not to run on a GPU, wherever the others do."""
+
 _FEW, _SOME = (1, 2, 4), (1, 4)
 _EMBEDDING = (512,)
 
@@ -145,6 +148,11 @@ FAMILIES: dict[tuple[str, str], Family] = {
     ("enhance", "gpen_2048"): _enhance(2048),
     ("occlusion", "xseg"): Family(_stage("swappers.crop_masks:Occlusion"), items=((256, 256, 3),)),
     ("region", "bisenet"): Family(_stage("swappers.crop_masks:Regions"), items=((3, 512, 512),)),
+    ("gate", "open_nsfw"): Family(
+        _stage("content:OpenNsfw"), items=((224, 224, 3),), options={"device": ("any", CPU)}
+    ),
+    ("age", "insightface_genderage"): Family(_stage("age:GenderAge"), items=((3, 96, 96),)),
+    ("age", "fairface_9"): Family(_stage("age:AgeGroups"), items=((3, 224, 224),)),
 }
 """By role and family. Masks have a role each, as a replica may have both."""
 
@@ -217,6 +225,11 @@ def _wrong_option(name: str, value: Any, allowed: tuple[Any, ...] | None) -> str
 
 def _needs(what: str, role: str, family: str) -> str:
     return f"{what} needs a model for {role} of the family {family}"
+
+
+def on_cpu(model: Model) -> bool:
+    """Whether a model is not to run on a GPU, wherever the others do."""
+    return model.options.get("device") == CPU
 
 
 def buckets(model: Model) -> tuple[int, ...]:

@@ -29,12 +29,17 @@ class Metric:
         same_person: below it two faces are taken for one person.
         differ: an embedding further than this from the mean of several shows somebody else.
         good_swap: a swapped face further than this from its source is not a good likeness.
+        listed: below it a face is taken for that of somebody on a list. It is less than
+            `same_person` where among many people some would be that much alike by chance.
+        to_many: the distances of one embedding to the rows of an array [n, d], float [n].
     """
 
     between: Callable[[NDArray[np.float32], NDArray[np.float32]], float]
     same_person: float
     differ: float
     good_swap: float
+    listed: float
+    to_many: Callable[[NDArray[np.float32], NDArray[np.float32]], NDArray[np.float32]]
 
 
 class Identity(Protocol):
@@ -69,9 +74,18 @@ def turned(a: NDArray[np.float32], b: NDArray[np.float32]) -> float:
     return 1 - float(a @ b) / lengths if lengths else 1.0
 
 
-DLIB = Metric(distance, same_person=0.6, differ=0.3, good_swap=0.5)
+def _distances(many: NDArray[np.float32], one: NDArray[np.float32]) -> NDArray[np.float32]:
+    return np.asarray(np.linalg.norm(many - one, axis=1), np.float32)
+
+
+def _turns(many: NDArray[np.float32], one: NDArray[np.float32]) -> NDArray[np.float32]:
+    lengths = np.linalg.norm(many, axis=1) * np.linalg.norm(one)
+    return np.asarray(1 - many @ one / np.where(lengths > 0, lengths, np.inf), np.float32)
+
+
+DLIB = Metric(distance, same_person=0.6, differ=0.3, good_swap=0.5, listed=0.5, to_many=_distances)
 """That of the embedded model: dlib's own threshold."""
-ARCFACE = Metric(turned, same_person=0.6, differ=0.16, good_swap=0.5)
+ARCFACE = Metric(turned, same_person=0.6, differ=0.16, good_swap=0.5, listed=0.6, to_many=_turns)
 """A cosine of 0.4 makes one person; half of that angle is as far as the mean of two may be."""
 
 _SIDE, _PADDING = 150, 0.25

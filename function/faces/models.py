@@ -12,6 +12,8 @@ from function.problems import Problem
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from function.faces.age import Age
+    from function.faces.content import Content
     from function.faces.enhance import Enhancer
     from function.faces.identity import Identity
     from function.faces.landmarks import Landmarks
@@ -29,8 +31,8 @@ class Models:
     """What the pipeline runs.
 
     Attributes:
-        detect, landmarks, identity, swap, convert, enhance, occlusion, region: the stages; None for
-            a role without a model.
+        detect, landmarks, identity, swap, convert, enhance, occlusion, region, gate, age: the
+            stages; None for a role without a model.
         engines: every engine by role, to read what really executes it.
     """
 
@@ -43,6 +45,8 @@ class Models:
     enhance: Enhancer | None = None
     occlusion: Occlusion | None = None
     region: Regions | None = None
+    gate: Content | None = None
+    age: Age | None = None
 
     @property
     def fit(self) -> Fit:

@@ -116,6 +116,9 @@ SIGNATURES = (
     Signature("occlusion", "xseg", ((256, 256, 3),), ((256, 256, 1),)),
     Signature("region", "bisenet", (_square(512),), (_square(512, channels=19),), more=True),
     Signature("convert", "crossface", (_EMBEDDING,), (_EMBEDDING,)),
+    Signature("gate", "open_nsfw", ((224, 224, 3),), ((2,),)),
+    Signature("age", "insightface_genderage", (_square(96),), ((3,),)),
+    Signature("age", "fairface_9", (_square(224),), ((9,),)),
 )
 
 

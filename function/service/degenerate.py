@@ -37,6 +37,8 @@ LEAST_TURN = 0.02
 """Of two people's vectors, once converted; by `turned`."""
 LEAST_CHANGE, MOST_CHANGE = 0.25, 64.0
 """Of a face that is enhanced, the mean of all pixels, in levels of 255."""
+MOST_SCORE = 0.5
+"""Of what a gate must let pass."""
 _WALL = 64, 128  # side and level of a picture without anybody
 _CROP = 256
 
@@ -63,6 +65,7 @@ def prove(pipeline: Pipeline, target: bytes, result: SwapResult) -> None:
     _masks(models, picture, face)
     _enhanced(models, picture, face)
     _converted(models, face)
+    _gated(models, picture)
 
 
 def apart(distance: float, same_person: float) -> None:
@@ -164,6 +167,20 @@ def _masks(models: Models, picture: Picture, face: Face) -> None:
             masked(role, model.masks([crop])[0])
 
 
+def gated(wall: float, portrait: float) -> None:
+    """Check that a gate lets a blank picture and a portrait pass, and does not take them for one.
+
+    Args:
+        wall: the score of a picture without anything.
+        portrait: that of the golden target.
+    """
+    if not (wall < MOST_SCORE and portrait < MOST_SCORE and wall != portrait):
+        _wrong(
+            f"gate: a blank picture has a score of {wall:.4f} and a portrait one of"
+            f" {portrait:.4f}; right are two numbers below {MOST_SCORE:g}"
+        )
+
+
 class _Unchanged:
     """An engine that gives back what it gets."""
 
@@ -190,6 +207,13 @@ def _converted(models: Models, face: Face) -> None:
         someone = embedding_of(face)
         both = [models.convert.run(each[None])[0] for each in (someone, np.roll(someone, 1))]
         converted(*both)
+
+
+def _gated(models: Models, picture: Picture) -> None:
+    if gate := models.gate:
+        side, level = _WALL
+        wall = np.full((side, side, 3), level, np.uint8)
+        gated(gate.look(wall), gate.look(picture.pixels))
 
 
 def _wrong(what: str) -> None:

@@ -147,7 +147,11 @@ class Engines:
         wanted = PROVIDERS[self.config.backends[0]]
         engines = self.by_role.items()
         return tuple(
-            role for role, engine in engines if engine.loaded and engine.provider != wanted
+            role
+            for role, engine in engines
+            if engine.loaded
+            and engine.provider != wanted
+            and not families.on_cpu(self._models[role])
         )
 
     def stages(self) -> models.Models:

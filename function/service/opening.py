@@ -75,7 +75,10 @@ def open_engine(
         _try_out(model, engine)
         return engine
 
-    may = allowed(backends, allow_degraded=allow_degraded, require_gpu=gpu.required)
+    if stays := families.on_cpu(model):
+        backends = (families.CPU,)
+    required = gpu.required and not stays
+    may = allowed(backends, allow_degraded=allow_degraded, require_gpu=required)
     left_out = "cpu" in backends and "cpu" not in may
     return open_first(model.role, may, open_on, left_out=left_out, passed=skipped)
 

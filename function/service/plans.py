@@ -136,4 +136,6 @@ def needed(
     kinds = {gpu.name: gpu for gpu in visible()[:gpus]}
     for gpu in kinds.values():
         for model in wanted:
+            if families.on_cpu(model):
+                continue
             yield model.role, families.plan_keys(model, made_by, library, gpu)

@@ -9,6 +9,7 @@ from function.settings.access import AccessSettings, AddressSettings, RedisSetti
 from function.settings.audit import AuditSettings
 from function.settings.background import EventSettings, JobSettings
 from function.settings.engines import EngineSettings, ReplicaSettings
+from function.settings.gate import GateSettings, contradictions
 from function.settings.marking import MarkingSettings
 from function.settings.process import ProcessSettings, TelemetrySettings
 from function.settings.requests import ImageSettings, RequestSettings, UriSettings
@@ -38,6 +39,7 @@ class Settings(WarmupSettings):
     uris: UriSettings = group(UriSettings)
     events: EventSettings = group(EventSettings)
     jobs: JobSettings = group(JobSettings)
+    gate: GateSettings = group(GateSettings)
     marking: MarkingSettings = group(MarkingSettings)
     audit: AuditSettings = group(AuditSettings)
     process: ProcessSettings = group(ProcessSettings)
@@ -55,8 +57,11 @@ def load(environ: Mapping[str, str], *, alone: bool = True) -> Settings:
         SettingsError: with everything that is wrong, not only the first.
     """
     settings = variables.load(Settings, environ, alone=alone)
+    problems = contradictions(settings.gate)
     if problem := _without_gpu(settings.engines):
-        raise variables.SettingsError([problem])
+        problems.append(problem)
+    if problems:
+        raise variables.SettingsError(problems)
     return settings
 
 

@@ -32,6 +32,7 @@ PACKS = Path("~/.insightface/models")
 
 _ROLES = tuple(dict.fromkeys(each.role for each in SIGNATURES))
 _CONVERTER = "convert"
+_ADDED = "gate"  # what a replica has by itself where its manifest has none
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,7 +229,7 @@ def _complement(chosen: dict[str, Candidate], embedded: Sequence[Model]) -> tupl
     Without a swapper it is the embedded mesh that swaps, so that landmarks must be those.
     """
     mesh = next(each for each in embedded if each.family == "face_mesh_468")
-    lacking = {each.role for each in embedded if each.role not in chosen}
+    lacking = {each.role for each in embedded if each.role not in chosen} - {_ADDED}
     if "swap" in chosen and "identity" in chosen:
         lacking.discard(mesh.role)
     else:

@@ -68,5 +68,8 @@ LICENCES = {
     "gpen_2048": _GPEN,
     "xseg": Licence("GPL-3.0-only", "DeepFaceLab"),
     "bisenet": Licence("MIT", "yakhyo"),
+    "open_nsfw": Licence("BSD-2-Clause", "Yahoo"),
+    "insightface_genderage": _RESEARCH,
+    "fairface_9": Licence(_UNKNOWN, "several", "FairFace's own pictures are CC-BY-4.0: ask"),
 }
 """By family."""

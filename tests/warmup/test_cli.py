@@ -83,7 +83,7 @@ class TestPrefetch:
     def test_the_embedded_set_is_there(self, ember, tmp_path):
         done = ember("prefetch")
         assert done.returncode == 0
-        assert "3 files are here and proven" in done.stderr
+        assert "4 files are here and proven" in done.stderr
         assert {path.name for path in (tmp_path / "store").iterdir()} == {"verified"}
 
     @pytest.mark.parametrize(("variant", "brought"), [({}, [0]), ({"EMBER_VARIANT": "b"}, [0, 2])])
@@ -202,7 +202,7 @@ class TestCheck:
     def test_a_good_manifest_is_summed_up(self, ember):
         done = ember("models", "check")
         assert done.returncode == 0
-        assert done.stdout == "3 models, 16.3 MB: nothing is wrong\n"
+        assert done.stdout == "4 models, 22.7 MB: nothing is wrong\n"
 
     def test_everything_that_is_wrong_is_named(self, ember, write):
         path = write("a.onnx", "ftp://host/b", licence="CC-BY-NC-4.0")
@@ -226,6 +226,7 @@ class TestVerify:
             ["ok", "detect:"],
             ["ok", "landmarks:"],
             ["ok", "identity:"],
+            ["ok", "gate:"],
         ]
 
     def test_every_bad_file_is_named(self, ember, copy):
@@ -237,7 +238,7 @@ class TestVerify:
         assert "bad      detect:" in done.stderr
         assert "bad      landmarks:" in done.stderr
         assert "ok       identity:" in done.stdout
-        assert "2 of 3 files cannot be used" in done.stderr
+        assert "2 of 4 files cannot be used" in done.stderr
 
     def test_what_is_not_fetched_is_missing(self, ember, write):
         done = ember("models", "verify", write("https://host/a"))
@@ -279,7 +280,7 @@ class TestListAndClean:
 
     def test_what_is_missing_or_in_place_is_listed(self, ember, write):
         assert "missing" in ember("models", "ls", write("https://host/a")).stdout
-        assert ember("models", "ls").stdout.count("in place") == 3
+        assert ember("models", "ls").stdout.count("in place") == 4
 
     def test_what_is_not_named_is_removed_when_asked(self, ember, two, tmp_path):
         path, other = two

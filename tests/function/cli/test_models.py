@@ -70,7 +70,7 @@ def test_a_check_tells_what_does_not_fit_together(ember, tmp_path):
     assert done.returncode == Exit.CONFIG
     assert "there is no model for detect" in done.stderr
     assert "there is no model for identity" in done.stderr
-    assert ember("check").stdout.startswith("3 models")
+    assert ember("check").stdout.startswith("4 models")
 
 
 class TestInspect:

@@ -185,6 +185,7 @@ ELSEWHERE = {
     "sink_unavailable", "job_conflict", "jobs_unavailable", "too_many_faces", "too_many",
     "signing_failed", "unsignable",
     "audit_unavailable",
+    "refused_content", "refused_identity", "refused_age", "consent_required",
 }  # fmt: skip
 
 MEMBERS = {

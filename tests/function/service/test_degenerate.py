@@ -227,6 +227,13 @@ def test_a_converter_that_gives_one_for_all_is_wrong():
             degenerate.converted(one, wrong)
 
 
+def test_a_gate_that_refuses_portraits_or_takes_all_pictures_for_one_is_wrong():
+    degenerate.gated(0.01, 0.03)
+    for wrong in ((0.9, 0.03), (0.01, 0.9), (0.2, 0.2), (float("nan"), 0.1), (0.1, float("nan"))):
+        with pytest.raises(WrongResultError, match="gate"):
+            degenerate.gated(*wrong)
+
+
 def test_a_golden_image_that_an_idle_swap_passes_is_refused():
     from function.service import golden
 
@@ -236,5 +243,15 @@ def test_a_golden_image_that_an_idle_swap_passes_is_refused():
 
 
 def test_every_role_of_a_manifest_is_held_to_something():
-    proven = {"identity", "landmarks", "detect", "occlusion", "region", "enhance", "convert"}
-    assert {role for role, _ in FAMILIES} == proven | {"swap"}  # what a swap gives is the picture
+    proven = {
+        "identity",
+        "landmarks",
+        "detect",
+        "occlusion",
+        "region",
+        "enhance",
+        "convert",
+        "gate",
+    }
+    # What a swap gives is the picture. Nobody's age is known so well that it could be held to it.
+    assert {role for role, _ in FAMILIES} == proven | {"swap", "age"}

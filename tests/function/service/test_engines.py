@@ -30,7 +30,8 @@ from warmup.models.manifest import Model
 MODELS = manifest.read(embedded())
 GOLDEN = golden.read(embedded())
 SOURCE, TARGET = Upload(sample("hopper"), "source"), Upload(sample("collins"), "target")
-ROLES = ["detect", "identity", "landmarks"]
+ROLES = ["detect", "gate", "identity", "landmarks"]
+MOVABLE = ["detect", "identity", "landmarks"]
 
 
 class Opener:
@@ -108,10 +109,10 @@ async def test_a_hundred_first_requests_load_each_model_exactly_once(make, opene
 
 
 async def test_a_request_loads_only_what_its_task_needs(make, opener):
-    service = make(preload=False)
+    service, found = make(preload=False), ("detect", "landmarks")
     await service.faces(TARGET, Timings())
     assert service.cold
-    assert states(service) == {"detect": "warmed", "identity": "waiting", "landmarks": "warmed"}
+    assert states(service) == dict.fromkeys(ROLES, "waiting") | dict.fromkeys(found, "warmed")
     trace = Timings()
     await service.swap(SwapRequest((SOURCE,), TARGET), trace)
     assert "load" in trace.totals()
@@ -124,8 +125,12 @@ async def test_a_model_that_the_manifest_leaves_for_later_is_left(make, opener):
     service = make(some)
     await service.load(whole=False)
     await service.warm()
-    assert states(service) == {"detect": "warmed", "identity": "waiting", "landmarks": "warmed"}
-    assert opener.runs == {("detect", (1, 3, 640, 640)): 1, ("landmarks", (1, 192, 192, 3)): 1}
+    assert states(service) == dict.fromkeys(ROLES, "warmed") | {"identity": "waiting"}
+    assert opener.runs == {
+        ("detect", (1, 3, 640, 640)): 1,
+        ("landmarks", (1, 192, 192, 3)): 1,
+        ("gate", (1, 224, 224, 3)): 2,  # also on its golden array
+    }
     await service.load(whole=True)
     assert not service.cold
 
@@ -223,7 +228,7 @@ async def test_a_model_on_another_device_than_wanted_is_refused():
 async def test_a_model_on_another_device_is_degraded_where_that_is_allowed(make, opener):
     service = make(backends=("cuda", "cpu"), allow_degraded=True)
     await service.load()
-    assert sorted(service.engines.degraded) == ROLES
+    assert sorted(service.engines.degraded) == MOVABLE
     assert set(service.engines.providers.values()) == {"CPUExecutionProvider"}
 
 
@@ -233,7 +238,7 @@ async def test_the_provider_is_what_the_engine_says_not_what_was_wanted(make, op
     await service.load()
     assert service.engines.degraded == ()
     opener.provider = "CPUExecutionProvider"
-    assert sorted(service.engines.degraded) == ROLES
+    assert sorted(service.engines.degraded) == MOVABLE
 
 
 class Progress:

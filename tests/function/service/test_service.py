@@ -80,7 +80,7 @@ async def test_every_stage_is_traced(service):
 
 async def test_providers_are_read_from_the_sessions(service):
     assert service.engines.providers == dict.fromkeys(
-        ("detect", "landmarks", "identity"), "CPUExecutionProvider"
+        ("detect", "landmarks", "identity", "gate"), "CPUExecutionProvider"
     )
 
 

@@ -29,7 +29,7 @@ from function.telemetry.timings import Timings
 from tests.function.runtime.backends.host import HostMemory, OnnxPlan
 from warmup.models import manifest
 
-MODELS = manifest.read(embedded())
+MODELS = [model for model in manifest.read(embedded()) if not families.on_cpu(model)]
 ROLES = {model.role for model in MODELS}
 ORDER = SwapRequest((Upload(sample("hopper"), "source"),), Upload(sample("collins"), "target"))
 

@@ -96,19 +96,21 @@ def variant(service):
 
 async def test_without_a_name_variants_are_neither_fetched_nor_loaded(make, world):
     service = await ready(make(variant=None))
-    assert world.fetched == [{"detect", "landmarks", "identity"}]
-    assert set(world.opened) == {"detect", "landmarks", "identity"}
+    assert world.fetched == [{"detect", "landmarks", "identity", "gate"}]
+    assert set(world.opened) == {"detect", "landmarks", "identity", "gate"}
     assert (service.lesser, variant(service)) == (False, None)
 
 
 async def test_readiness_needs_only_the_variant_and_the_full_model_comes_behind(make, world):
     service = await ready(make())
-    assert world.fetched == [{"detect", "landmarks", "identity/small"}]
-    assert world.opened == {"detect": 1, "landmarks": 1, "identity/small": 1}
+    assert world.fetched == [{"detect", "landmarks", "identity/small", "gate"}]
+    assert world.opened == {"detect": 1, "landmarks": 1, "identity/small": 1, "gate": 1}
     assert (service.lesser, variant(service)) == (True, "small")
     await service.upgrade()
-    assert world.fetched[1:] == [{"detect", "landmarks", "identity"}]
-    assert world.opened == dict.fromkeys(["detect", "landmarks", "identity/small", "identity"], 1)
+    assert world.fetched[1:] == [{"detect", "landmarks", "identity", "gate"}]
+    assert world.opened == dict.fromkeys(
+        ["detect", "landmarks", "identity/small", "identity", "gate"], 1
+    )
     assert world.ran["identity"] == 1  # before anybody needs it
     assert (service.lesser, variant(service)) == (False, None)
     assert service.engines.by_role["identity"].load_s is not None
@@ -182,7 +184,7 @@ async def test_a_variant_that_was_left_cold_is_never_loaded_after_the_upgrade(ma
     await service.upgrade()
     assert service.cold
     await service.swap(ORDER, Timings())
-    assert world.opened == {"detect": 1, "landmarks": 1, "identity": 1}
+    assert world.opened == {"detect": 1, "landmarks": 1, "identity": 1, "gate": 1}
 
 
 class TestGolden:

@@ -44,7 +44,7 @@ def problems(folder: Path, *entries: str) -> tuple[str, ...]:
 
 def test_the_embedded_set_is_whole():
     models = read(EMBEDDED)
-    assert {model.role for model in models} == {"detect", "landmarks", "identity"}
+    assert {model.role for model in models} == {"detect", "landmarks", "identity", "gate"}
     for model in models:
         model.file.verify(model.path)
         assert permissive(model.licence)

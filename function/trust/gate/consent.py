@@ -1,0 +1,129 @@
+"""Who agrees to a swap: what a request says of it, in words or in a signed token."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from function.documented_enum import DocumentedEnum
+from function.trust.gate.verdict import GateCheck, GateRefusedError, GateVerdict
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+LONGEST = 500
+"""Characters of a statement in words."""
+LONGEST_TOKEN = 8192
+
+
+class ConsentKind(DocumentedEnum):
+    """What a request has to say of consent; each includes those before it."""
+
+    OFF = "off", "nothing"
+    STATED = "stated", "who agrees to what, in words"
+    SIGNED = "signed", "the same in a token with a good signature"
+
+    def covers(self, wanted: ConsentKind) -> bool:
+        """Whether it is as much as is wanted."""
+        order = list(ConsentKind)
+        return order.index(self) >= order.index(wanted)
+
+
+@dataclass(frozen=True, slots=True)
+class ConsentStatement:
+    """Who agrees to what, as the caller says.
+
+    Attributes:
+        kind: in words, or signed.
+        digest: SHA-256 of what was sent, hexadecimal.
+        text: what was said; of a token what it is for.
+        subject: of a token, whose consent it is.
+        issuer: of a token, who has signed it.
+    """
+
+    kind: ConsentKind
+    digest: str
+    text: str
+    subject: str = ""
+    issuer: str = ""
+
+
+class ConsentTokens(Protocol):
+    """Reads signed statements."""
+
+    def read(self, token: str, sources: Sequence[bytes]) -> ConsentStatement:
+        """What a token says.
+
+        Args:
+            token: as it was sent.
+            sources: the photos of the person to put in, as files.
+
+        Raises:
+            ValueError: it is not good; the text may be sent to the caller.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ConsentPolicy:
+    """What requests have to say.
+
+    Attributes:
+        wanted: of every request.
+        tokens: reads signed statements; None where nobody's signature is known.
+    """
+
+    wanted: ConsentKind = ConsentKind.OFF
+    tokens: ConsentTokens | None = None
+
+    def check(
+        self, given: str | None, tier: ConsentKind | None = None, sources: Sequence[bytes] = ()
+    ) -> ConsentStatement | None:
+        """What a request says.
+
+        Args:
+            given: its field `consent`.
+            tier: what the caller's tier has to say, if that is more than every request has to.
+            sources: the photos of the person to put in, as files.
+
+        Returns:
+            None where nothing is said and nothing has to be.
+
+        Raises:
+            GateRefusedError: `consent_required`.
+        """
+        wanted = self.wanted if tier is None or self.wanted.covers(tier) else tier
+        text = (given or "").strip()
+        if not text:
+            if wanted is ConsentKind.OFF:
+                return None
+            raise _refused("The request does not say who agrees to the swap.", wanted)
+        statement = self._read(text, sources, wanted)
+        if not statement.kind.covers(wanted):
+            raise _refused("It takes a signed token to say who agrees to the swap.", wanted)
+        return statement
+
+    def _read(self, text: str, sources: Sequence[bytes], wanted: ConsentKind) -> ConsentStatement:
+        if self.tokens and _looks_signed(text):
+            try:
+                return self.tokens.read(text, sources)
+            except ValueError as error:
+                raise _refused(str(error), wanted) from None
+        if len(text) > LONGEST:
+            raise _refused(f"`consent` has more than {LONGEST} characters.", wanted)
+        return ConsentStatement(ConsentKind.STATED, digest_of(text), text)
+
+
+def digest_of(text: str) -> str:
+    """SHA-256 of a statement, hexadecimal."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _looks_signed(text: str) -> bool:
+    return text.startswith("eyJ") and text.count(".") == 2 and len(text.split()) == 1
+
+
+def _refused(detail: str, wanted: ConsentKind) -> GateRefusedError:
+    verdict = GateVerdict(GateCheck.CONSENT, allowed=False, note=str(wanted))
+    return GateRefusedError("consent_required", detail, verdict, field="consent")
