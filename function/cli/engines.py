@@ -170,7 +170,7 @@ def check(*, file: Path | None, roles: tuple[str, ...]) -> None:
                 bad += 1
                 click.echo(f"bad      {role}: {error}", err=True)
             else:
-                click.echo(f"ok       {role}: {speedup or 0:.2f} × ONNX Runtime")
+                click.echo(f"ok       {role}: {_speed(speedup)}")
             finally:
                 held.close()
     if bad:
@@ -236,10 +236,14 @@ def _whole(plans: Plans, key: PlanKey) -> bool:
 def _line(sidecar: plan_key.Sidecar) -> str:
     key = sidecar.key
     where = key.gpu if key.gpu != plan_key.ANY else f"compute capability {key.sm}"
-    speed = f"{sidecar.speedup:.2f} × ONNX Runtime" if sidecar.speedup else "not measured: no GPU"
     return (
-        f"{key.precision}  {where}  {sidecar.size / 1e6:,.1f} MB  {sidecar.seconds:.0f} s  {speed}"
+        f"{key.precision}  {where}  {sidecar.size / 1e6:,.1f} MB  {sidecar.seconds:.0f} s"
+        f"  {_speed(sidecar.speedup)}"
     )
+
+
+def _speed(speedup: float | None) -> str:
+    return "not measured" if speedup is None else f"{speedup:.2f} × ONNX Runtime"
 
 
 @contextmanager

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import itertools
+import logging
 import statistics
 import time
 from collections import Counter
-from dataclasses import dataclass, field
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from multiprocessing import get_context
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,8 +22,11 @@ from function.runtime.backends.onnx import OnnxEngine
 from function.runtime.backends.tensorrt import open_plan
 from function.runtime.engine import NotOnDeviceError, Ports
 from function.runtime.gpu import device
+from function.runtime.gpu.device_health import loss
 from function.runtime.sanity import WrongResultError
-from warmup.plans.tensorrt import runner
+from warmup.plans.nvml import visible
+from warmup.plans.plan_key import ANY
+from warmup.plans.tensorrt import runner_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,6 +37,8 @@ if TYPE_CHECKING:
     from function.runtime.engine import Engine
     from warmup.models.manifest import GoldenEntry
     from warmup.plans.plan_key import Sidecar
+
+log = logging.getLogger("ember.proof")
 
 LEAST = {"fp32": 0.9999, "fp16": 0.999, "int8": 0.98}
 """How alike (cosine) each output has to be to the model's on the CPU, by precision."""
@@ -70,34 +79,60 @@ class Proof:
         self._compare(OnnxEngine(path, ports=self.ports), self.shapes[:1])
 
     def plan(self, path: Path, sidecar: Sidecar) -> float | None:
-        """See that a plan is right for every batch size.
+        """See that a plan is right for every batch size, in a process of its own.
+
+        The library that runs plans is often not the one that builds them, and one process must not
+        have both. A plan for other GPUs than the one here cannot be run, so nothing is seen of it.
 
         Returns:
-            How many times as fast as ONNX Runtime it is, with the largest batch; None where there
-            is no GPU to run it on.
+            How many times as fast as ONNX Runtime on the same GPU it is, with the largest batch;
+            None where it was not run, or ONNX Runtime cannot use the GPU.
 
         Raises:
-            WrongResultError: it is not.
+            WrongResultError: it is not right, or it ended the process that tried it.
         """
         try:
             device.check(self.number)
         except NotOnDeviceError:
             return None
-        library = runner(sidecar.key.flags)
+        here = visible()[self.number]
+        if sidecar.key.sm not in {here.sm, ANY} and not sidecar.key.sm.endswith("+"):
+            facts = {"model": self.name, "plan_for": sidecar.key.sm, "here": here.sm}
+            log.warning(
+                "the plan is for another GPU than the one here; it was not run", extra=facts
+            )
+            return None
+        with ProcessPoolExecutor(1, get_context("spawn")) as pool:
+            try:
+                return pool.submit(replace(self).run_plan, path, sidecar).result()
+            except BrokenProcessPool as error:
+                raise WrongResultError(
+                    f"{self.name} in {self.precision}: the process that ran the plan has ended"
+                ) from error
+
+    def run_plan(self, path: Path, sidecar: Sidecar) -> float | None:
+        """`plan`, in the process that loads the library; with the same results."""
+        library = runner_of(sidecar.key)
         engine = open_plan(path, sidecar, library, number=self.number, ports=self.ports)
         try:
             self._compare(engine, self.shapes)
             inputs = self._inputs(self.shapes[-1])
-            return seconds(self._baseline(), inputs) / seconds(engine, inputs)
+            beside = self._beside(inputs)
+            return beside and beside / seconds(engine, inputs)
         finally:
             engine.close()
 
-    def _baseline(self) -> Engine:
-        """ONNX Runtime on the same GPU, or on the CPU where it cannot use that."""
+    def _beside(self, inputs: Sequence[NDArray[np.float32]]) -> float | None:
+        """How long ONNX Runtime takes on the same GPU; None where it cannot use that."""
         try:
-            return OnnxEngine(self.path, cuda=Cuda(device=self.number), ports=self.ports)
-        except NotOnDeviceError:
-            return self._model
+            engine = OnnxEngine(self.path, cuda=Cuda(device=self.number), ports=self.ports)
+            return seconds(engine, inputs)
+        except Exception as error:  # some of its libraries are missed by the first run only
+            if lost := loss(error):
+                raise lost from error
+            reason = {"model": self.name, "reason": str(error)}
+            log.info("ONNX Runtime does not run it on this GPU: not measured", extra=reason)
+            return None
 
     @cached_property
     def _model(self) -> OnnxEngine:

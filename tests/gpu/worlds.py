@@ -34,7 +34,7 @@ from warmup.plans import nvml
 from warmup.plans.plan_key import Recipe, key_for, profiles_for
 from warmup.plans.proven_build import BuildRequest, build
 from warmup.plans.stored import open_plans
-from warmup.plans.tensorrt import FULL, RTX, library, runner
+from warmup.plans.tensorrt import FULL, RTX, library, runner_of
 from warmup.settings.variables import replace as changed
 
 ITEM = (3, 128, 128)
@@ -132,7 +132,7 @@ class Real(World):
             self.build(precision)
         sidecar, held = self.plans.find(self.built[precision])
         held.close()
-        return open_plan(held.file.path, sidecar, runner(sidecar.key.flags))
+        return open_plan(held.file.path, sidecar, runner_of(sidecar.key))
 
     @asynccontextmanager
     async def service(self):

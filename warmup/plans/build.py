@@ -6,7 +6,6 @@ the precision that is wanted (`warmup.plans.precision`).
 
 from __future__ import annotations
 
-import logging
 import time
 from contextlib import suppress
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from warmup.failures import ManifestError, UnavailableError, WarmupError
 from warmup.models.store import replace_file
-from warmup.plans.tensorrt import RTX
+from warmup.plans.tensorrt import RTX, listening, logger
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,8 +24,6 @@ if TYPE_CHECKING:
 
     Tell = Callable[[str, float], None]
     """Called with the phase, and which part of it is done, from 0 to 1."""
-
-log = logging.getLogger("ember.build")
 
 RTX_TARGETS = ("7.5", "8.0", "8.6", "8.9", "12.0", "12.1")
 """The compute capabilities that TensorRT-RTX compiles for."""
@@ -106,25 +103,23 @@ def compile_plan(
         )
     if library.name == RTX:
         check_rtx(job.target, job.recipe)
-    logger = _logger(trt)
-    builder = trt.Builder(logger)
-    network = builder.create_network(_strongly_typed(trt))
-    parser = trt.OnnxParser(network, logger)
-    if not parser.parse_from_file(str(job.graph)):
-        raise BuildError(f"{job.graph.name} cannot be compiled: {_said(parser) or logger.last}")
-    config = builder.create_builder_config()
-    _configure(trt, config, job)
-    _add_profiles(builder, network, config, job)
-    cache = None if library.name == RTX else _timings(config, job)  # RTX times nothing
-    monitor = _monitor(trt, tell, clock, clock() + job.limit_s)
-    config.progress_monitor = monitor
-    plan = builder.build_serialized_network(network, config)
+    with listening(trt) as said:
+        builder = trt.Builder(logger(trt))
+        network = builder.create_network(_strongly_typed(trt))
+        parser = trt.OnnxParser(network, logger(trt))
+        if not parser.parse_from_file(str(job.graph)):
+            why = _said(parser) or said.text
+            raise BuildError(f"{job.graph.name} cannot be compiled: {why}")
+        config = builder.create_builder_config()
+        _configure(trt, config, job)
+        _add_profiles(builder, network, config, job)
+        cache = None if library.name == RTX else _timings(config, job)  # RTX times nothing
+        monitor = _monitor(trt, tell, clock, clock() + job.limit_s)
+        config.progress_monitor = monitor
+        plan = builder.build_serialized_network(network, config)
     if plan is None:
-        why = (
-            f"it took longer than {job.limit_s:g} s (--time-limit)"
-            if monitor.over
-            else logger.last or "the builder does not say why"
-        )
+        over = f"it took longer than {job.limit_s:g} s (--time-limit)"
+        why = over if monitor.over else said.text
         raise BuildError(f"{job.graph.name} cannot be compiled: {why}")
     if cache is not None and job.timings is not None:
         with suppress(OSError):
@@ -204,21 +199,6 @@ def _timings(config: Any, job: BuildJob) -> Any:
 
 def _said(parser: Any) -> str:
     return "; ".join(parser.get_error(index).desc() for index in range(parser.num_errors))
-
-
-def _logger(trt: Any) -> Any:
-    class Logger(trt.ILogger):  # type: ignore[misc]
-        last = ""
-
-        def __init__(self) -> None:
-            trt.ILogger.__init__(self)
-
-        def log(self, severity: Any, message: str) -> None:
-            if severity in {trt.ILogger.Severity.INTERNAL_ERROR, trt.ILogger.Severity.ERROR}:
-                self.last = message
-            log.debug("TensorRT", extra={"severity": str(severity), "said": message})
-
-    return Logger()
 
 
 def _monitor(trt: Any, tell: Tell, clock: Callable[[], float], end: float) -> Any:

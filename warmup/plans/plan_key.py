@@ -155,6 +155,14 @@ def read(text: str | bytes, what: str) -> Sidecar:
     return found
 
 
+def is_newer(version: str, other: str) -> bool:
+    """Whether one version of a library is newer than another, as "11.10.1" is than "11.4.0"."""
+    numbers = [
+        [int(part) for part in each.split(".") if part.isdecimal()] for each in (version, other)
+    ]
+    return numbers[0] > numbers[1]
+
+
 def key_for(
     model: str,
     profiles: Sequence[Profile],

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 from warmup.models import lock
 from warmup.plans import precision
 from warmup.plans.build import BuildError, BuildJob, compile_plan
+from warmup.plans.plan_key import is_newer
 from warmup.plans.stored import described
 
 if TYPE_CHECKING:
@@ -81,8 +82,9 @@ def build(
 ) -> Sidecar:
     """The plan that is wanted, from the store, from where nodes share plans, or built.
 
-    Of several processes that want the same one, one builds and the others wait for it. One that is
-    wrong, or slower than what it replaces, is not kept.
+    Of several processes that want the same one, one builds and the others wait for it. One that a
+    newer library has built, which those here cannot run, is built again. One that is wrong, or
+    slower than what it replaces, is not kept.
 
     Args:
         request: what is wanted.
@@ -102,7 +104,10 @@ def build(
             found = plans.find(request.key)
             if found:
                 found[1].close()
-                return found[0]
+                if not is_newer(found[0].built_by, library.version):
+                    return found[0]
+                older = {"plan": request.key.digest, "built_by": found[0].built_by}
+                log.info("a plan of a newer library is of no use here", extra=older)
         with _scratch(plans) as scratch:
             began = time.monotonic()
             graph = _in_precision(request, plans.store.root, scratch, tell)

@@ -1,14 +1,17 @@
 """Running a session on arrays that lie on its device, in the same place for each batch size.
 
 Inputs go through host memory that the device can read by itself (pinned, where the library for that
-is there), into arrays on the device that are made once for each shape. Outputs come back as new
-arrays. Results are not handed from one model to the next on the device: between any two of ours are
-a warp, a crop or a decision on the CPU, so there is nothing to hand over.
+is there), as much as the largest needs, into arrays on the device that are made for each shape and
+kept for those that were used last. Outputs come back as new arrays. Results are not handed from
+model to model on the device: between any two of ours are a warp, a crop or a decision on the CPU,
+so there is nothing to hand over.
 """
 
 from __future__ import annotations
 
 import threading
+from collections import OrderedDict
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,6 +25,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _SHRINK = "memory.enable_memory_arena_shrinkage"
+_KEPT = 16
+"""For how many shapes arrays are kept: a model has about four batch sizes, detectors any shape."""
+
+
+_Shapes = tuple[tuple[int, ...], ...]
 
 
 class Binding:
@@ -31,8 +39,9 @@ class Binding:
         session: the session.
         kind: ONNX Runtime's name for its device: "cuda"; "cpu" does the same on the host.
         device: the number of the device.
-        graphs: whether the session records CUDA graphs. Outputs then stay in their arrays too, and
-            the arena is never shrunk: a graph that is replayed uses what it was recorded with.
+        graphs: whether the session records CUDA graphs. Outputs then stay in their arrays too, no
+            arrays are given up, and the arena is never shrunk: a graph that is replayed uses what
+            it was recorded with. All runs are then made by one thread, as ONNX Runtime asks.
         pinned: makes host memory for a shape and a type.
     """
 
@@ -46,29 +55,43 @@ class Binding:
         pinned: Callable[..., NDArray[Any]] = np.empty,
     ) -> None:
         self._session, self._device, self._graphs = session, (kind, device), graphs
-        self._pinned = pinned
+        self._staging = _Staging(pinned)
         self._lock = threading.Lock()
-        self._sets: dict[tuple[tuple[int, ...], ...], _Arrays] = {}
+        self._sets: OrderedDict[_Shapes, _Arrays] = OrderedDict()
         self._short = False
+        self._thread = ThreadPoolExecutor(1, "cuda-graphs") if graphs else None
 
     def run(self, feed: Mapping[str, NDArray[Any]]) -> list[NDArray[Any]]:
         """The outputs for some inputs, of the types that the graph has."""
+        if self._thread:
+            return self._thread.submit(self._run, feed).result()
+        return self._run(feed)
+
+    def _run(self, feed: Mapping[str, NDArray[Any]]) -> list[NDArray[Any]]:
         key = tuple(each.shape for each in feed.values())
         with self._lock:
-            arrays = self._sets.get(key)
             try:
-                if arrays is None:
-                    arrays = _Arrays(self._session, self._device, feed, self._pinned)
-                    found = arrays.run(feed, self._options("-1"))
-                    if self._graphs:
-                        arrays.fix_outputs()
-                    self._sets[key] = arrays
-                    return found
-                number = list(self._sets).index(key)
-                return arrays.run(feed, self._options(str(number)))
+                return self._first(key, feed) if key not in self._sets else self._again(key, feed)
             except Exception as error:
                 self._short = self._short or is_out_of_memory(error)
                 raise
+
+    def _first(self, key: _Shapes, feed: Mapping[str, NDArray[Any]]) -> list[NDArray[Any]]:
+        """A run of shapes that have no arrays yet; it records nothing."""
+        if len(self._sets) >= _KEPT and not self._graphs:
+            self._sets.popitem(last=False)
+        arrays = _Arrays(self._session, self._device, feed, self._staging)
+        found = arrays.run(feed, self._options("-1"))
+        arrays.graph = str(len(self._sets) + 1)  # ONNX Runtime keeps 0 for itself
+        if self._graphs:
+            arrays.fix_outputs()
+        self._sets[key] = arrays
+        return found
+
+    def _again(self, key: _Shapes, feed: Mapping[str, NDArray[Any]]) -> list[NDArray[Any]]:
+        self._sets.move_to_end(key)
+        arrays = self._sets[key]
+        return arrays.run(feed, self._options(arrays.graph))
 
     def _options(self, graph: str) -> ort.RunOptions:
         """How one run is done; after memory ran out, the arena gives back what it does not use."""
@@ -83,18 +106,38 @@ class Binding:
         return options
 
 
+class _Staging:
+    """Pinned memory for each input, as much as the largest has needed."""
+
+    def __init__(self, pinned: Callable[..., NDArray[Any]]) -> None:
+        self._pinned = pinned
+        self._room: dict[str, NDArray[np.uint8]] = {}
+
+    def filled(self, name: str, array: NDArray[Any]) -> NDArray[Any]:
+        """A copy of an input, until the next of that name."""
+        room = self._room.get(name)
+        if room is None or room.nbytes < array.nbytes:
+            room = self._room[name] = self._pinned((array.nbytes,), np.uint8)
+        view = room[: array.nbytes].view(array.dtype).reshape(array.shape)
+        np.copyto(view, array)
+        return view
+
+
 class _Arrays:
-    """The arrays for one batch size."""
+    """The arrays on the device for one batch size."""
+
+    graph = ""
+    """The number of the graph that is recorded with them."""
 
     def __init__(
         self,
         session: Any,
         device: tuple[str, int],
         feed: Mapping[str, NDArray[Any]],
-        pinned: Callable[..., NDArray[Any]],
+        staging: _Staging,
     ) -> None:
         self._session, self._binding = session, session.io_binding()
-        self._staging = {name: pinned(each.shape, each.dtype) for name, each in feed.items()}
+        self._staging = staging
         self._inputs = {
             name: ort.OrtValue.ortvalue_from_shape_and_type(each.shape, each.dtype, *device)
             for name, each in feed.items()
@@ -106,8 +149,7 @@ class _Arrays:
 
     def run(self, feed: Mapping[str, NDArray[Any]], options: ort.RunOptions) -> list[NDArray[Any]]:
         for name, array in feed.items():
-            np.copyto(self._staging[name], array)
-            self._inputs[name].update_inplace(self._staging[name])
+            self._inputs[name].update_inplace(self._staging.filled(name, array))
         self._binding.synchronize_inputs()
         self._session.run_with_iobinding(self._binding, options)
         self._binding.synchronize_outputs()

@@ -11,6 +11,7 @@ import math
 import threading
 import weakref
 from bisect import bisect_left
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -92,6 +93,10 @@ class Executor(Protocol):
         """
         ...
 
+    def keep(self) -> None:
+        """Keep what was compiled on the way, for the next process that runs this plan here."""
+        ...
+
     def close(self) -> None:
         """Give back everything that it holds."""
         ...
@@ -109,17 +114,27 @@ class PlanEngine:
         ports: how arrays become inputs, and outputs arrays.
 
     Raises:
-        ValueError: the plan has other inputs than the family.
+        ValueError: the plan has other inputs than the family. Both are closed then, as after
+            whatever else is raised.
     """
 
     def __init__(
         self, executor: Executor, memory: DeviceMemory, ports: Ports | None = None
     ) -> None:
-        ports = ports or Ports()
-        self._executor, self._memory, self._ports = executor, memory, ports
+        self._executor, self._memory, self._ports = executor, memory, ports or Ports()
         self._lock = threading.Lock()
+        self._ran: set[tuple[tuple[int, ...], ...]] = set()
         self.close = weakref.finalize(self, _close, executor, memory)
-        types = {each.name: each.dtype for each in executor.inputs}
+        try:
+            self._prepare()
+        except BaseException:
+            self.close()
+            raise
+
+    def _prepare(self) -> None:
+        """Make all buffers, and upload what is the same in every run."""
+        executor, memory, ports = self._executor, self._memory, self._ports
+        self._types = types = {each.name: each.dtype for each in executor.inputs}
         constants = [name for name in types if name in ports.constants]
         found = tuple(name for name in types if name not in constants)
         if ports.inputs and sorted(ports.inputs) != sorted(found):
@@ -131,12 +146,11 @@ class PlanEngine:
             self._pinned = {name: memory.pinned(size) for name, size in room.items()}
             largest = executor.largest(executor.sizes[-1])
             self._constants = {name: largest[name] for name in constants}
-            for name, shape in self._constants.items():  # the same in every run
+            for name, shape in self._constants.items():
                 view = self._view(name, shape, types[name])
                 view.array[...] = ports.constants[name]
                 memory.upload(self._addresses[name], view.raw)
             memory.wait()
-        self._types = types
 
     def _room(self) -> dict[str, int]:
         """How many bytes each tensor can take."""
@@ -179,20 +193,39 @@ class PlanEngine:
         arrays = dict(zip(self._inputs, inputs, strict=True))
         shapes = {name: (size, *each.shape[1:]) for name, each in arrays.items()}
         with self._lock, memory.current():
-            found = executor.shape(size, shapes | self._constants)
-            for name, array in arrays.items():
-                view = self._view(name, shapes[name], self._types[name])
-                _fill(view.array, array)
-                memory.upload(self._addresses[name], view.raw)
-            executor.enqueue(size, self._addresses, memory.stream)
-            views = [
-                (each.name, self._view(each.name, found[each.name], each.dtype))
-                for each in executor.outputs
-            ]
-            for name, view in views:
-                memory.download(view.raw, self._addresses[name])
-            memory.wait()
-            return [self._taken(view.array, rows) for _, view in views]
+            try:
+                views = self._executed(size, arrays, shapes)
+                memory.wait()
+            except BaseException:
+                with suppress(Exception):  # what is on its way must not meet the next run
+                    memory.wait()
+                raise
+            if (ran := tuple(shapes.values())) not in self._ran:
+                self._ran.add(ran)
+                executor.keep()
+            return [self._taken(view.array, rows) for view in views]
+
+    def _executed(
+        self,
+        size: int,
+        arrays: Mapping[str, NDArray[np.float32]],
+        shapes: Mapping[str, tuple[int, ...]],
+    ) -> list[_View]:
+        """The outputs of a run, as they are when the stream has come to its end."""
+        memory, executor = self._memory, self._executor
+        found = executor.shape(size, {**shapes, **self._constants})
+        for name, array in arrays.items():
+            view = self._view(name, shapes[name], self._types[name])
+            _fill(view.array, array)
+            memory.upload(self._addresses[name], view.raw)
+        executor.enqueue(size, self._addresses, memory.stream)
+        views = {
+            each.name: self._view(each.name, found[each.name], each.dtype)
+            for each in executor.outputs
+        }
+        for name, view in views.items():
+            memory.download(view.raw, self._addresses[name])
+        return list(views.values())
 
     def _view(self, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> _View:
         """A tensor of that shape in pinned memory."""
@@ -226,9 +259,11 @@ def _bytes(shape: tuple[int, ...], dtype: np.dtype[Any]) -> int:
 
 def _close(executor: Executor, memory: DeviceMemory) -> None:
     """Close both in this order, as a plan that outlives its memory ends the process."""
-    try:
-        with memory.current():
-            executor.close()
-        memory.close()
-    except Exception:  # of a GPU that is lost nothing can be given back
-        log.debug("a plan could not be closed", exc_info=True)
+    for close in (executor.close, memory.close):
+        try:
+            with ExitStack() as stack:
+                with suppress(Exception):  # a GPU that is lost is nobody's; it closes regardless
+                    stack.enter_context(memory.current())
+                close()
+        except Exception:  # of a GPU that is lost nothing can be given back
+            log.debug("a plan could not be closed", exc_info=True)

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import logging
-from contextlib import suppress
+from traceback import clear_frames
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from function.runtime.backends.kernel_cache import KernelCache
 from function.runtime.backends.plan import PlanEngine, PlanTensor
 from function.runtime.engine import NotOnDeviceError
 from function.runtime.gpu import device
 from warmup.failures import WarmupError
-from warmup.models.store import replace_file
 from warmup.plans.nvml import visible
-from warmup.plans.tensorrt import RTX, runner
+from warmup.plans.plan_key import is_newer
+from warmup.plans.tensorrt import FULL, RTX, lean_runtime, listening, logger, runner
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -68,10 +69,12 @@ def open_plan(
         kept: the file in which TensorRT-RTX keeps the kernels that it compiles.
 
     Raises:
+        NoPlanError: a newer library has built it.
         NotOnDeviceError: there is no driver or no such GPU, or the library refuses the plan.
+        UnavailableError: the full TensorRT lacks the lean runtime that a compatible plan needs.
     """
-    if _numbers(sidecar.built_by) > _numbers(library.version):
-        raise NotOnDeviceError(
+    if is_newer(sidecar.built_by, library.version):
+        raise NoPlanError(
             f"the plan was built by TensorRT {sidecar.built_by}, which is newer than"
             f" {library.version} here; build it anew"
         )
@@ -79,7 +82,8 @@ def open_plan(
     memory = device.CudaMemory(number)
     try:
         with memory.current():
-            executor = _Plan(path.read_bytes(), library, memory, kept)
+            compatible = "version-compatible" in sidecar.key.flags
+            executor = _Plan(path.read_bytes(), library, memory, kept, compatible=compatible)
     except BaseException:
         memory.close()
         raise
@@ -116,7 +120,7 @@ def open_kept(
     for key in keys:
         if found := gpu.plans.find(key) or _fetched(gpu.plans, key):
             sidecar, held = found
-            kept = gpu.plans.store.root / "plans" / f"kernels-{key.digest}"
+            kept = gpu.plans.store.root / "plans" / f"kernels-{key.digest}-{facts.uuid}"
             try:
                 assert held.file.path is not None  # noqa: S101 (what is held lies somewhere)
                 return open_plan(
@@ -143,44 +147,86 @@ def _fetched(plans: Plans, key: PlanKey) -> tuple[Sidecar, Held] | None:
 class _Plan:
     """A loaded plan. Each profile has a context; all share one piece of scratch memory.
 
+    When it cannot be loaded, what there is of it goes at once: before its memory, and while its
+    device is that of the thread.
+
     Args:
         content: the plan.
         library: runs it.
         memory: of the device; current.
         kept: the file in which TensorRT-RTX keeps the kernels that it compiles.
+        compatible: whether it is version-compatible.
     """
 
     def __init__(
-        self, content: bytes, library: Library, memory: DeviceMemory, kept: Path | None
+        self,
+        content: bytes,
+        library: Library,
+        memory: DeviceMemory,
+        kept: Path | None,
+        *,
+        compatible: bool = False,
     ) -> None:
-        trt = library.module
-        self._logger = _logger(trt)
-        self._runtime = trt.Runtime(self._logger)
-        self._engine = engine = self._runtime.deserialize_cuda_engine(content)
-        if engine is None:
-            said = self._logger.last or "it does not say why"
-            raise NotOnDeviceError(f"{library.name} {library.version} refuses the plan: {said}")
-        self._cache: Any = None
-        self._kept = kept
-        names = [engine.get_tensor_name(index) for index in range(engine.num_io_tensors)]
+        self._trt, self._library = library.module, library
+        self._full: Any = None
+        self._runtime: Any = None
+        self._engine: Any = None
+        self._contexts: dict[int, Any] = {}
+        self._kernels = KernelCache(kept)
+        try:
+            self._load(content, memory, compatible=compatible)
+        except BaseException as error:
+            clear_frames(error.__traceback__)  # they would keep parts of it
+            self.close()
+            raise
+
+    def _load(self, content: bytes, memory: DeviceMemory, *, compatible: bool) -> None:
+        trt = self._trt
+        with listening(trt) as said:
+            self._runtime = trt.Runtime(logger(trt))
+            if compatible and self._library.name == FULL:
+                self._runtime.engine_host_code_allowed = True  # the plan brings some along
+                self._full = self._runtime
+                self._runtime = self._full.load_runtime(str(lean_runtime()))
+            self._engine = self._runtime.deserialize_cuda_engine(content)
+        if self._engine is None:
+            name, version = self._library.name, self._library.version
+            raise NotOnDeviceError(f"{name} {version} refuses the plan: {said.text}")
+        count = self._engine.num_io_tensors
+        names = [self._engine.get_tensor_name(index) for index in range(count)]
         are_inputs = {
-            name: engine.get_tensor_mode(name) == trt.TensorIOMode.INPUT for name in names
+            name: self._engine.get_tensor_mode(name) == trt.TensorIOMode.INPUT for name in names
         }
-        self.inputs = [_tensor(engine, name) for name in names if are_inputs[name]]
-        self.outputs = [_tensor(engine, name) for name in names if not are_inputs[name]]
-        self.fixed = not any(-1 in tuple(engine.get_tensor_shape(name)) for name in names)
+        self.inputs = [_tensor(self._engine, name) for name in names if are_inputs[name]]
+        self.outputs = [_tensor(self._engine, name) for name in names if not are_inputs[name]]
+        shapes = [tuple(self._engine.get_tensor_shape(name)) for name in names]
+        self.fixed = not any(-1 in shape for shape in shapes)
         self._profiles = self._by_size()
         self.sizes = sorted(self._profiles)
-        self._contexts: dict[int, Any] = {}
-        scratch = max(engine.get_device_memory_size_for_profile_v2(n) for n in self._numbers())
+        scratch = max(
+            self._engine.get_device_memory_size_for_profile_v2(n) for n in self._numbers()
+        )
         address = memory.allocate(scratch)
         for size, number in self._profiles.items():
-            context = self._context(trt, library)
-            context.set_device_memory(address, scratch)
-            if not context.set_optimization_profile_async(number, memory.stream):
-                raise NotOnDeviceError(f"the plan cannot be run in batches of {size}")
-            self._contexts[size] = context
+            with listening(trt) as said:
+                self._contexts[size] = self._context()
+                if not self._takes(size, number, address, scratch, memory.stream):
+                    raise NotOnDeviceError(
+                        f"the plan cannot be run in batches of {size}: {said.text}"
+                    )
         memory.wait()
+
+    def _takes(self, size: int, number: int, address: int, scratch: int, stream: int) -> bool:
+        """Whether the context of a size takes its scratch memory and its profile."""
+        context = self._contexts[size]
+        if context is None:
+            return False
+        context.set_device_memory(address, scratch)
+        try:
+            return bool(context.set_optimization_profile_async(number, stream))
+        except RuntimeError as error:  # instead of False; why is what the library has said
+            log.debug("TensorRT", extra={"said": str(error)})
+            return False
 
     def largest(self, size: int) -> Mapping[str, tuple[int, ...]]:
         """The largest shape of every input, for a batch of one of `sizes`."""
@@ -200,19 +246,24 @@ class _Plan:
     def enqueue(self, size: int, addresses: Mapping[str, int], stream: int) -> None:
         """Have a stream execute it on tensors at these addresses."""
         context = self._contexts[size]
-        for name, address in addresses.items():
-            context.set_tensor_address(name, address)
-        if not context.execute_async_v3(stream):
-            raise RuntimeError(f"the plan cannot be executed: {self._logger.last}")
+        with listening(self._trt) as said:
+            done = all(
+                context.set_tensor_address(name, address) for name, address in addresses.items()
+            ) and context.execute_async_v3(stream)
+        if not done:
+            raise RuntimeError(f"the plan cannot be executed: {said.text}")
+
+    def keep(self) -> None:
+        """Keep what TensorRT-RTX has compiled."""
+        self._kernels.keep()
 
     def close(self) -> None:
-        """Give everything back; what TensorRT-RTX has compiled is kept."""
-        if self._cache is not None and self._kept is not None:
-            with suppress(OSError):
-                self._kept.parent.mkdir(parents=True, exist_ok=True)
-                replace_file(self._kept, bytes(self._cache.serialize()))
+        """Give everything back, in the order in which it may go."""
         self._contexts.clear()
-        self._cache = self._engine = self._runtime = None  # in the order in which they may go
+        self._kernels.close()
+        self._engine = None
+        self._runtime = None
+        self._full = None
 
     def _numbers(self) -> range:
         return range(self._engine.num_optimization_profiles)
@@ -231,19 +282,14 @@ class _Plan:
             return shape
         return tuple(self._engine.get_tensor_profile_shape(name, number)[2])
 
-    def _context(self, trt: Any, library: Library) -> Any:
-        """A context without scratch memory of its own."""
-        none = trt.ExecutionContextAllocationStrategy.USER_MANAGED
-        if library.name != RTX:
+    def _context(self) -> Any:
+        """A context without scratch memory of its own; None when the library makes none."""
+        none = self._trt.ExecutionContextAllocationStrategy.USER_MANAGED
+        if self._library.name != RTX:
             return self._engine.create_execution_context(none)
         config = self._engine.create_runtime_config()
         config.set_execution_context_allocation_strategy(none)
-        if self._cache is None:
-            self._cache = config.create_runtime_cache()
-            if self._kept is not None:
-                with suppress(OSError):
-                    self._cache.deserialize(self._kept.read_bytes())
-        config.set_runtime_cache(self._cache)
+        self._kernels.use(config, self._trt)
         return self._engine.create_execution_context(config)
 
 
@@ -252,26 +298,3 @@ def _tensor(engine: Any, name: str) -> PlanTensor:
     if kind not in _DTYPES:
         raise NotOnDeviceError(f"the plan's {name} is of the type {kind}, which is not supported")
     return PlanTensor(name, np.dtype(_DTYPES[kind]))
-
-
-def _logger(trt: Any) -> Any:
-    """A logger of the library that writes to ours, and remembers the last thing that went wrong."""
-
-    class Logger(trt.ILogger):  # type: ignore[misc]
-        last = ""
-
-        def __init__(self) -> None:
-            trt.ILogger.__init__(self)
-
-        def log(self, severity: Any, message: str) -> None:
-            if severity in {trt.ILogger.Severity.INTERNAL_ERROR, trt.ILogger.Severity.ERROR}:
-                self.last = message
-                log.error("TensorRT", extra={"said": message})
-            elif severity == trt.ILogger.Severity.WARNING:
-                log.info("TensorRT", extra={"said": message})
-
-    return Logger()
-
-
-def _numbers(version: str) -> tuple[int, ...]:
-    return tuple(int(each) for each in version.split(".") if each.isdecimal())

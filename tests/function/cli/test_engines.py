@@ -46,7 +46,7 @@ def ember(tmp_path):
 def test_plans_are_built_shared_and_listed(ember, tmp_path):
     done = ember("build", "--target", "8.9", "--role", "landmarks")
     assert done.returncode == 0, done.stderr
-    assert "not measured: no GPU" in done.stdout
+    assert "not measured" in done.stdout
     assert {"name": "landmarks", "phase": "Building engine"} in [
         json.loads(line) for line in done.stderr.splitlines()
     ]

@@ -182,3 +182,16 @@ def test_eight_bits_are_calibrated_once_for_a_model_and_its_images(order, plans,
     assert len(asked) == 1
     build(replace(wanted, images="c" * 64), plans, rtx, fine, anew=True)
     assert len(asked) == 2
+
+
+def test_a_plan_of_a_newer_library_is_built_anew_and_takes_its_place(plans, order, rtx, compiled):
+    newer = replace(rtx, version="99.0")
+    assert build(order(), plans, newer, fine).built_by == "99.0"
+    plans.publish(order().key)
+    made = build(order(), plans, rtx, fine)
+    assert (len(compiled), made.built_by) == (2, rtx.version)
+    sidecar, held = plans.find(order().key)
+    held.close()
+    assert sidecar.built_by == rtx.version
+    assert build(order(), plans, newer, fine).built_by == rtx.version
+    assert len(compiled) == 2

@@ -81,7 +81,7 @@ class OnnxPlan:
         options.log_severity_level = 3
         self.session = ort.InferenceSession(str(path), options)
         self.sizes, self.memory, self.items = list(sizes), memory, items
-        self.closed, self.runs, self.set = False, [], {}
+        self.closed, self.runs, self.set, self.kept = False, [], {}, 0
         kinds = {"tensor(float)": np.float32, "tensor(float16)": np.float16}
         kinds |= {"tensor(int64)": np.int64, "tensor(uint8)": np.uint8}
         self.inputs, self.outputs = (
@@ -125,6 +125,10 @@ class OnnxPlan:
                 array(each)[...] = output
 
         self.memory.work.append(execute)
+
+    def keep(self):
+        assert not self.memory.work, "what was not waited for is kept"
+        self.kept += 1
 
     def close(self):
         assert not self.memory.closed, "memory went before the plan"

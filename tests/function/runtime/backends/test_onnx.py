@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -116,7 +117,7 @@ def test_results_are_not_overwritten_by_the_next_run(tmp_path):
     np.testing.assert_array_equal(first, before)
 
 
-def test_each_size_has_its_arrays_made_once(tmp_path):
+def test_pinned_memory_is_what_the_largest_needs_and_is_made_once(tmp_path):
     made = []
 
     def pinned(shape, dtype):
@@ -124,9 +125,46 @@ def test_each_size_has_its_arrays_made_once(tmp_path):
         return np.empty(shape, dtype)
 
     binding = bound(joined(tmp_path / "m.onnx", 4), pinned=pinned)
-    for size in (1, 2, 1, 2, 2, 1):
+    for size in (2, 1, 2, 1, 3, 2, 1):
         binding.run({"left": rows(size, 4), "right": rows(size, 4, 1)})
-    assert made == [(1, 4), (1, 4), (2, 4), (2, 4)]
+    assert made == [(32,), (32,), (48,), (48,)]
+
+
+def test_arrays_are_kept_for_the_shapes_that_were_used_last(tmp_path):
+    path = dense(tmp_path / "m.onnx", 16, 8)
+    plain, binding = OnnxEngine(path), bound(path)
+    for size in (*range(1, 40), 1, 39, 2):
+        batch = rows(size, 16, seed=size)
+        np.testing.assert_array_equal(binding.run({"x": batch})[0], plain.run(batch)[0])
+    assert len(binding._sets) == 16
+    assert ((1, 16),) in binding._sets
+
+
+class Seen:
+    """A session that notes the thread and the graph of each run; the rest is real."""
+
+    def __init__(self, path):
+        self.session = ort.InferenceSession(str(path))
+        self.io_binding, self.get_outputs = self.session.io_binding, self.session.get_outputs
+        self.threads, self.graphs = set(), []
+
+    def run_with_iobinding(self, binding, options):
+        self.threads.add(threading.get_ident())
+        self.graphs.append(options.get_run_config_entry("gpu_graph_id"))
+        self.session.run_with_iobinding(binding, options)
+
+
+def test_with_graphs_one_thread_runs_all_and_no_graph_has_the_number_that_is_reserved(tmp_path):
+    session = Seen(dense(tmp_path / "m.onnx", 16, 8))
+    binding = Binding(session, "cpu", 0, graphs=True)
+    for size in (1, 4):
+        binding.run({"x": rows(size, 16)})
+    sizes = [1, 4] * 10
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda size: binding.run({"x": rows(size, 16)}), sizes))
+    assert len(session.threads) == 1
+    assert session.graphs[:2] == ["-1", "-1"]
+    assert sorted(session.graphs[2:]) == ["1"] * 10 + ["2"] * 10
 
 
 def test_threads_do_not_mix_their_inputs(tmp_path):

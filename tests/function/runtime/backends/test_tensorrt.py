@@ -2,29 +2,36 @@
 
 from __future__ import annotations
 
+import gc
+import re
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from function.runtime.backends import kernel_cache
 from function.runtime.backends import tensorrt as backend
 from function.runtime.backends.onnx import OnnxEngine
 from function.runtime.backends.tensorrt import NoPlanError, open_kept, open_plan
 from function.runtime.engine import NotOnDeviceError, Ports
 from function.runtime.gpu import device
+from function.runtime.gpu.device_health import is_lost
 from function.runtime.gpu.options import GpuOptions
+from function.runtime.out_of_memory import is_out_of_memory
 from tests.function.runtime.backends import trt
 from tests.function.runtime.backends.host import HostMemory
 from tests.graphs import convolved, dense, joined, rows
 from tests.warmup.plans.nvml import Card
+from warmup.failures import UnavailableError
 from warmup.models.store import Store
 from warmup.plans import nvml as gpus
 from warmup.plans.build import BuildJob, compile_plan
 from warmup.plans.plan_key import Recipe, Sidecar, key_for, profiles_for
 from warmup.plans.stored import Plans, described
-from warmup.plans.tensorrt import FULL, Library, library
+from warmup.plans.tensorrt import FULL, RTX, Library, library, listening, logger
 from warmup.settings.settings import StoreSettings
 
 LIBRARY = Library(FULL, trt.MODULE, "11.4.0")
@@ -43,14 +50,27 @@ def on_host(monkeypatch):
     monkeypatch.setattr(device, "check", lambda number: None)
     monkeypatch.setattr(device, "CudaMemory", lambda number: memory)
     monkeypatch.setattr(trt.Runtime, "plans", {})
-    return memory
+    trt.LIFE.clear()
+    trt.FAULTS.clear()
+    yield memory
+    trt.FAULTS.clear()
 
 
-def opened(on_host, tmp_path, graph, sizes, ports=None, built_by="11.4.0", items=None):
+def opened(
+    on_host,
+    tmp_path,
+    graph,
+    sizes,
+    ports=None,
+    built_by="11.4.0",
+    items=None,
+    recipe=Recipe(),
+    **how,
+):
     trt.Runtime.plans[b"plan"] = (graph, sizes, on_host, items or {})
-    path = tmp_path / "plan"
+    path, sidecar = tmp_path / "plan", Sidecar(key(recipe), 4, "b" * 64, built_by)
     path.write_bytes(b"plan")
-    return open_plan(path, Sidecar(key(), 4, "b" * 64, built_by), LIBRARY, ports=ports)
+    return open_plan(path, sidecar, how.pop("library", LIBRARY), ports=ports, **how)
 
 
 def test_it_gives_what_onnx_runtime_gives(on_host, tmp_path):
@@ -91,7 +111,7 @@ def test_what_the_library_refuses_is_an_error_that_says_what_it_said(on_host, tm
 
 def test_a_plan_of_a_newer_library_is_not_even_tried(on_host, tmp_path):
     graph = dense(tmp_path / "model.onnx", 16, 8)
-    with pytest.raises(NotOnDeviceError, match=r"built by TensorRT 11\.5, which is newer"):
+    with pytest.raises(NoPlanError, match=r"built by TensorRT 11\.5, which is newer"):
         opened(on_host, tmp_path, graph, [1], built_by="11.5")
 
 
@@ -100,6 +120,189 @@ def test_a_shape_that_it_was_not_compiled_for_is_an_error(on_host, tmp_path):
     plan = opened(on_host, tmp_path, graph, [1], items={"x": (None, 16)})
     with pytest.raises(ValueError, match="was not compiled for x of the shape"):
         plan.run(rows(1, 17))
+
+
+# --- what goes wrong, in the words of the library ----------------------------------------------
+
+REFUSALS = {
+    "create_execution_context": (["Error Code 1: Cuda Runtime (out of memory)"], None),
+    "set_optimization_profile_async": (
+        ["CUDA error 2 launching __myl_Move kernel"],
+        RuntimeError("Error in set optimization profile async."),
+    ),
+}
+
+
+@pytest.mark.parametrize("call", REFUSALS)
+def test_a_plan_that_cannot_be_made_ready_goes_before_its_memory(on_host, tmp_path, call):
+    graph = dense(tmp_path / "model.onnx", 16, 8)
+    trt.FAULTS[call] = REFUSALS[call]
+    said = REFUSALS[call][0][0]
+    with pytest.raises(NotOnDeviceError, match=re.escape(f"in batches of 1: {said}")) as caught:
+        opened(on_host, tmp_path, graph, [1, 4])
+    assert on_host.closed
+    contexts = call != "create_execution_context"
+    assert [("IExecutionContext", False, True)] * contexts + [
+        ("ICudaEngine", False, True)
+    ] == trt.LIFE
+    assert caught.value
+
+
+def test_a_plan_with_other_inputs_goes_before_its_memory_too(on_host, tmp_path):
+    graph = joined(tmp_path / "model.onnx", 4)
+    with pytest.raises(ValueError, match="not") as caught:
+        opened(on_host, tmp_path, graph, [2], ports=Ports(("right", "wrong")))
+    assert on_host.closed
+    assert trt.LIFE == [("IExecutionContext", False, True), ("ICudaEngine", False, True)]
+    assert caught.value
+
+
+def test_a_plan_of_a_lost_gpu_still_goes_before_its_memory(on_host, tmp_path, monkeypatch):
+    plan = opened(on_host, tmp_path, dense(tmp_path / "model.onnx", 16, 8), [1])
+
+    def gone():
+        raise RuntimeError("CUDA_ERROR_LAUNCH_FAILED")
+
+    monkeypatch.setattr(on_host, "current", gone)
+    plan.close()
+    assert [name for name, memory_is_gone, _ in trt.LIFE if not memory_is_gone] == [
+        "IExecutionContext",
+        "ICudaEngine",
+    ]
+    assert on_host.closed
+
+
+@pytest.mark.parametrize(
+    ("said", "lost", "short"),
+    [
+        (["CUDA error 2 launching __myl_Move kernel"], False, True),
+        (["CUDA error 2 launching a kernel; " * 9 + "CUDA error 719 launching it"], True, False),
+        (["CUDA error 2 launching a kernel", "cudaError 702: the launch timed out"], True, False),
+        (["shapes do not fit"], False, False),
+        ([], False, False),
+    ],
+)
+def test_what_the_library_says_of_a_run_is_what_it_failed_of(on_host, tmp_path, said, lost, short):
+    plan = opened(on_host, tmp_path, dense(tmp_path / "model.onnx", 16, 8), [1])
+    trt.FAULTS["execute_async_v3"] = (["CUDA error 700 of another run"], True)
+    plan.run(rows(1, 16))
+    trt.FAULTS["execute_async_v3"] = (said, False)
+    with pytest.raises(RuntimeError, match="cannot be executed: ") as caught:
+        plan.run(rows(1, 16))
+    assert is_lost(caught.value) == lost
+    assert is_out_of_memory(caught.value) == short
+    trt.FAULTS.clear()
+    assert plan.run(rows(1, 16))
+
+
+def test_a_library_has_one_logger_for_ever(on_host, tmp_path):
+    graph = dense(tmp_path / "model.onnx", 16, 8)
+    for _ in range(2):
+        on_host.closed = False
+        opened(on_host, tmp_path, graph, [1]).close()
+    gc.collect()
+    (first,) = trt._logger
+    assert first is logger(trt.MODULE)
+    first.log(trt.ILogger.Severity.ERROR, "a message of the whole process")
+
+
+def test_what_a_library_says_in_other_threads_is_heard_by_whoever_listens():
+    error = trt.ILogger.Severity.ERROR
+    with listening(trt.MODULE) as outer, ThreadPoolExecutor(1) as pool:
+        pool.submit(logger(trt.MODULE).log, error, "of a thread of its own").result()
+
+        def other():
+            with listening(trt.MODULE) as said:
+                logger(trt.MODULE).log(error, "of another call")
+            return said.text
+
+        assert pool.submit(other).result() == "of another call"
+    assert outer.text == "of a thread of its own"
+
+
+def test_the_full_library_may_run_compatible_plans_by_the_lean_runtime(
+    on_host, tmp_path, monkeypatch
+):
+    graph, recipe = dense(tmp_path / "model.onnx", 16, 8), Recipe(flags=("version-compatible",))
+    with pytest.raises(UnavailableError, match=r"pip install 'ember-function\[tensorrt-lean\]'"):
+        opened(on_host, tmp_path, graph, [1], recipe=recipe)
+    monkeypatch.setattr(backend, "lean_runtime", lambda: tmp_path / "libnvinfer_lean.so.11")
+    on_host.closed = False
+    plan = opened(on_host, tmp_path, graph, [1], recipe=recipe)
+    runtime = plan._executor._full
+    assert runtime.engine_host_code_allowed
+    assert runtime._loaded == str(tmp_path / "libnvinfer_lean.so.11")
+
+
+# --- kernels that TensorRT-RTX compiles ---------------------------------------------------------
+
+RTX_LIBRARY = Library(RTX, trt.MODULE, "11.4.0")
+
+
+@pytest.fixture
+def rtx_plan(on_host, tmp_path):
+    graph, kept = dense(tmp_path / "model.onnx", 16, 8), tmp_path / "kernels"
+
+    def opens():
+        on_host.closed = False
+        plan = opened(on_host, tmp_path, graph, [1, 4], library=RTX_LIBRARY, kept=kept)
+        return plan, kept
+
+    return opens
+
+
+def test_kernels_are_kept_as_soon_as_a_new_shape_has_run_and_not_only_at_the_end(rtx_plan):
+    plan, kept = rtx_plan()
+    assert not kept.exists()
+    plan.run(rows(1, 16))
+    first = kept.read_bytes()
+    plan.run(rows(4, 16))
+    both = kept.read_bytes()
+    assert len(both) > len(first) > 0
+    written = kept.stat().st_mtime_ns
+    plan.run(rows(4, 16))
+    plan.close()
+    assert kept.stat().st_mtime_ns == written
+    again, _ = rtx_plan()
+    again.run(rows(1, 16))
+    assert kept.stat().st_mtime_ns == written
+
+
+def test_a_process_that_lost_its_gpu_leaves_the_kernels_as_they_are(rtx_plan, on_host, monkeypatch):
+    plan, kept = rtx_plan()
+    plan.run(rows(1, 16))
+    before = kept.read_bytes()
+
+    def lose():
+        raise RuntimeError("CUDA_ERROR_LAUNCH_FAILED: unspecified launch failure")
+
+    monkeypatch.setattr(on_host, "wait", lose)
+    with pytest.raises(RuntimeError, match="LAUNCH_FAILED"):
+        plan.run(rows(4, 16))
+    plan.close()
+    assert kept.read_bytes() == before
+
+
+def test_kernels_that_are_refused_are_logged_counted_and_made_anew(rtx_plan, caplog):
+    plan, kept = rtx_plan()
+    plan.run(rows(1, 16))
+    plan.close()
+    right = kept.read_bytes()
+    kept.write_bytes(b"of another GPU")
+    before, text = kernel_cache.refused(), "device properties mismatch; rejecting cache"
+    trt.FAULTS["deserialize"] = ([text], False)
+    again, _ = rtx_plan()
+    (record,) = [each for each in caplog.records if "refused" in each.message]
+    assert record.reason == text
+    assert kernel_cache.refused() == before + 1
+    again.run(rows(1, 16))
+    assert kept.read_bytes() == right
+
+
+def test_kernels_that_cannot_be_written_fail_no_run(rtx_plan):
+    plan, kept = rtx_plan()
+    kept.mkdir()
+    assert plan.run(rows(1, 16))
 
 
 # --- which plan --------------------------------------------------------------------------------
@@ -129,6 +332,27 @@ def kept(on_host, plans, cards, tmp_path, monkeypatch):
 def test_the_plan_for_this_gpu_is_the_one_that_is_run(kept, plans):
     plans.keep(described(key(), b"plan", built_by="11.4.0", seconds=1), b"plan")
     assert kept().run(rows(4, 16))
+
+
+def test_each_gpu_has_kernels_of_its_own(kept, plans, monkeypatch):
+    plans.keep(described(key(), b"plan", built_by="11.4.0", seconds=1), b"plan")
+    seen, opens = [], backend.open_plan
+
+    def noting(*arguments, **how):
+        seen.append(how["kept"])
+        return opens(*arguments, **how)
+
+    monkeypatch.setattr(backend, "open_plan", noting)
+    plans_of_both = [kept(Card(0)), kept(Card(1))]
+    assert len(plans_of_both) == 2
+    assert [each.name for each in seen] == [f"kernels-{key().digest}-GPU-{n}" for n in (0, 1)]
+
+
+def test_a_plan_of_a_newer_library_may_still_come_from_one_of_this(kept, plans):
+    plans.keep(described(key(), b"plan", built_by="11.5.0", seconds=1), b"plan")
+    with pytest.raises(NoPlanError) as caught:
+        kept()
+    assert caught.value.may_come
 
 
 def test_a_plan_that_was_shared_since_the_start_is_fetched(kept, plans, tmp_path):
@@ -197,7 +421,7 @@ def test_without_a_driver_there_is_an_error_and_no_segmentation_fault(tmp_path, 
 
 def test_the_names_that_are_called_are_those_of_the_library(rtx):
     for kind in (trt.Runtime, trt.ICudaEngine, trt.IExecutionContext):
-        ours = {"names", "plans", "plan", "sizes", "contexts"}
+        ours = {"names", "plans", "plan", "sizes", "contexts", "engine_host_code_allowed"}
         real = getattr(rtx.module, kind.__name__)
         assert [name for name in trt.used(kind) if not hasattr(real, name) | (name in ours)] == []
     assert {"num_io_tensors", "num_optimization_profiles"} <= set(dir(rtx.module.ICudaEngine))

@@ -9,6 +9,7 @@ from __future__ import annotations
 from enum import Enum
 from types import SimpleNamespace
 from typing import ClassVar
+from weakref import WeakSet
 
 import numpy as np
 
@@ -23,6 +24,37 @@ class ILogger:
     Severity = Enum("Severity", "INTERNAL_ERROR ERROR WARNING INFO VERBOSE")
 
 
+LIFE: list = []
+"""What went, in order: which, whether its memory was gone, whether its device was current."""
+
+FAULTS: dict = {}
+"""What a call does instead of its work, by name: what it says, and then gives or raises."""
+
+
+def fault(name, fine):
+    """What a call gives: what is fine, or what its fault gives after it was said."""
+    if name not in FAULTS:
+        return fine()
+    said, given = FAULTS[name]
+    for text in said:
+        _logger[0].log(ILogger.Severity.ERROR, text)
+    if isinstance(given, Exception):
+        raise type(given)(*given.args)
+    return given
+
+
+_logger: list = []
+
+
+class _Mortal:
+    """Notes when and where it goes, as the real one would use its device then."""
+
+    def __del__(self):
+        memory = self._memory
+        here = getattr(memory.owner, "here", False)
+        LIFE.append((type(self).__name__, memory.closed, here))
+
+
 class Runtime:
     """Its plans are what the test put into `plans`, by content."""
 
@@ -30,6 +62,12 @@ class Runtime:
 
     def __init__(self, logger):
         self.logger = logger
+        if not _logger:  # as the library, which keeps the first for the whole process
+            _logger.append(logger)
+
+    def load_runtime(self, path):
+        self._loaded = path
+        return self
 
     def deserialize_cuda_engine(self, content):
         if content not in self.plans:
@@ -38,13 +76,14 @@ class Runtime:
         return ICudaEngine(*self.plans[content])
 
 
-class ICudaEngine:
+class ICudaEngine(_Mortal):
     def __init__(self, path, sizes, memory, items):
+        self._memory = memory
         self.plan, self.sizes = OnnxPlan(path, sizes, memory, items), sizes
         self.names = [each.name for each in (*self.plan.inputs, *self.plan.outputs)]
         self.num_io_tensors = len(self.names)
         self.num_optimization_profiles = len(sizes)
-        self.contexts = []
+        self.contexts = WeakSet()
 
     def get_tensor_name(self, index):
         return self.names[index]
@@ -71,17 +110,51 @@ class ICudaEngine:
     def get_device_memory_size_for_profile_v2(self, index):
         return 1000 * self.sizes[index]
 
-    def create_execution_context(self, strategy):
-        assert strategy is ExecutionContextAllocationStrategy.USER_MANAGED
-        self.contexts.append(IExecutionContext(self))
-        return self.contexts[-1]
+    def create_execution_context(self, how):
+        if isinstance(how, IRuntimeConfig):
+            how = how._strategy
+        assert how is ExecutionContextAllocationStrategy.USER_MANAGED
+        return fault("create_execution_context", lambda: IExecutionContext(self))
+
+    def create_runtime_config(self):
+        return IRuntimeConfig()
 
     def _is_input(self, name):
         return self.get_tensor_mode(name) is TensorIOMode.INPUT
 
 
-class IExecutionContext:
+class IRuntimeConfig:
+    def set_execution_context_allocation_strategy(self, strategy):
+        self._strategy = strategy
+
+    def create_runtime_cache(self):
+        return IRuntimeCache()
+
+    def set_runtime_cache(self, cache):
+        IRuntimeCache._used = cache
+
+
+class IRuntimeCache:
+    _used: ClassVar = None
+
+    def __init__(self):
+        self._kernels = b""
+
+    def deserialize(self, content):
+        def take():
+            self._kernels = bytes(content)
+            return True
+
+        return fault("deserialize", take)
+
+    def serialize(self):
+        return self._kernels
+
+
+class IExecutionContext(_Mortal):
     def __init__(self, engine):
+        self._memory = engine._memory
+        engine.contexts.add(self)
         self.engine, self.shapes, self.addresses = engine, {}, {}
         self.scratch = self.size = None
 
@@ -90,7 +163,7 @@ class IExecutionContext:
 
     def set_optimization_profile_async(self, index, stream):
         self.size = self.engine.sizes[index]
-        return True
+        return fault("set_optimization_profile_async", lambda: True)
 
     def set_input_shape(self, name, shape):
         largest = self.engine.plan.largest(self.size)[name]
@@ -110,7 +183,10 @@ class IExecutionContext:
         assert self.scratch[1] >= 1000 * self.size
         self.engine.plan.shape(self.size, self.shapes)
         self.engine.plan.enqueue(self.size, self.addresses, stream)
-        return True
+        if cache := IRuntimeCache._used:  # a kernel for each new shape
+            kernel = repr(sorted(self.shapes.items())).encode()
+            cache._kernels += b"" if kernel in cache._kernels else kernel
+        return fault("execute_async_v3", lambda: True)
 
 
 MODULE = SimpleNamespace(
