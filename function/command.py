@@ -19,6 +19,8 @@ COMMANDS = {
     "keys": ("function.cli.keys:keys", "Make API keys for callers."),
     "c2pa": ("function.cli.c2pa:c2pa", "Make certificates to try signing with."),
     "events": ("function.cli.events:events", "Explain what would be done with an event."),
+    "deny": ("function.cli.deny:deny", "Tend the list of people who are not swapped."),
+    "consent": ("function.cli.consent:consent", "Tend the list of people who have agreed."),
     "jobs": ("function.cli.jobs:jobs", "List, show and delete the jobs of a Redis."),
     "audit": ("function.cli.audit:audit", "Check and search the account of what was done."),
     "forget": ("function.cli.forget:forget", "Delete all that is stored of a caller."),

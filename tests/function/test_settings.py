@@ -180,6 +180,8 @@ def test_the_environment_is_read_nowhere_else():
         "cli/price.py",
         "cli/events.py",
         "cli/swap.py",
+        "cli/deny.py",
+        "cli/consent.py",
         "process/start.py",
     }
     passed_to_a_process = {"cli/coldstart.py"}

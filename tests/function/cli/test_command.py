@@ -123,7 +123,7 @@ def test_subcommands_complete_by_their_names():
         COMP_WORDS="ember co",
         COMP_CWORD="1",
     )
-    assert done.stdout.split() == ["plain,coldstart", "plain,config"]
+    assert done.stdout.split() == ["plain,consent", "plain,coldstart", "plain,config"]
 
 
 class TestServing:
