@@ -47,7 +47,7 @@ def audited(path):
         for file in (path.parent / "audit").rglob("*.jsonl")
         for line in file.read_text().splitlines()
     ]
-    lines.sort(key=lambda line: line["time"])  # each command has a chain of its own
+    lines.sort(key=lambda line: line["at"])  # each command has a chain of its own
     return [line for line in lines if line["kind"] in {"deny_list", "grant", "revocation"}]
 
 
