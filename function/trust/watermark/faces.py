@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     Pixels = NDArray[np.uint8]
 
 USE = "face"
-NEAR, FAR = Reach(2, 2, 5, 0.0125), Reach(5, 3, 8, 0.025)
+NEAR, FAR = Reach(2, 2, 5, 0.0125, sure=4.3), Reach(5, 3, 8, 0.025, sure=5.0)
 """How far from a face's points its mark is looked for: at first, and if that finds none (in photos
 that end close to a face, its points may jump by a tenth)."""
 

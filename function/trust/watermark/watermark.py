@@ -31,11 +31,6 @@ if TYPE_CHECKING:
 
     Pixels = NDArray[np.uint8]
 
-SURE = 5.0
-"""How sure, in standard deviations of noise, a place has to be before its bits are decoded. Noise
-alone gets this far in few searches, and 16 bits of check sum and 8 of the key then agree once in
-2^24 times (docs/watermark.md has the sum)."""
-
 _LOOKED_AT = {4, 16, 64}
 """After how many frames what they say together is decoded: seldom, as each try may err."""
 
@@ -143,7 +138,7 @@ class Watermark:
         for squares in tiles.folded(luma(pixels)):
             for key, mirrored in product(self._readable, (False, True)):
                 best = tiles.find(squares, key, mirrored=mirrored)
-                if (payload := decoded(best, key)) is not None:
+                if (payload := decoded(best, key, tiles.SURE)) is not None:
                     return WatermarkReading(payload, best.z, MarkPlace.PICTURE, mirrored=mirrored)
         return None
 
@@ -164,7 +159,7 @@ class Watermark:
                     shown = faces.mirrored(gray, face.five) if mirrored else (gray, face.five)
                     best = faces.find(*shown, key, faces.NEAR)
                     total.add(best)
-                    if (payload := decoded(best, key)) is not None:
+                    if (payload := decoded(best, key, faces.NEAR.sure)) is not None:
                         return WatermarkReading(payload, best.z, MarkPlace.CLIP, mirrored=mirrored)
             if number in _LOOKED_AT and (reading := _summed(sums)):
                 return reading
@@ -175,7 +170,7 @@ class Watermark:
             shown = faces.mirrored(gray, face.five) if mirrored else (gray, face.five)
             for key in self._readable:
                 found = faces.find(*shown, key, reach)
-                if (payload := decoded(found, key)) is not None:
+                if (payload := decoded(found, key, reach.sure)) is not None:
                     place = MarkPlace.FACE
                     return WatermarkReading(payload, found.z, place, face.index, mirrored)
         return None
@@ -188,9 +183,9 @@ def _summed(sums: dict[tuple[WatermarkKey, bool], _Sum]) -> WatermarkReading | N
     return None
 
 
-def decoded(found: Found, key: WatermarkKey) -> int | None:
+def decoded(found: Found, key: WatermarkKey, sure: float) -> int | None:
     """The payload of a place, if it is sure enough and names the key it was read with."""
-    if found.z < SURE:
+    if found.z < sure:
         return None
     for bits in dict.fromkeys((found.bits.tobytes(), found.inner.tobytes())):
         payload = code.decode(np.frombuffer(bits, np.float32))

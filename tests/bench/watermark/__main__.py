@@ -28,7 +28,7 @@ from function.trust.watermark.keys import PUBLIC, WatermarkKey, WatermarkKeys
 from function.trust.watermark.policy import WhichMarks
 from function.trust.watermark.reading import find
 from function.trust.watermark.square import luma, moved, part_around, placed
-from function.trust.watermark.watermark import SURE, Watermark, decoded
+from function.trust.watermark.watermark import Watermark, decoded
 from tests.bench.watermark.attacks import ATTACKS, saved
 from tests.bench.watermark.hosts import CHANGES, Host, hosts
 
@@ -160,11 +160,11 @@ def false_alarms(pipeline: Pipeline, count: int) -> None:
         for reach in (in_faces.NEAR, in_faces.FAR):
             found = find(*part_around(seen, first), rings(key.secret, in_faces.USE), reach)
             largest = max(largest, found.z)
-            sure += found.z >= SURE
-            alarms += decoded(found, key) is not None
+            sure += found.z >= reach.sure
+            alarms += decoded(found, key, reach.sure) is not None
     print(
         f"{count} unmarked crops: {alarms} false alarms; largest z {largest:.2f}; "
-        f"{sure} of {2 * count} searches reached {SURE}",
+        f"{sure} of {2 * count} searches were sure enough to be decoded",
         flush=True,
     )
 
