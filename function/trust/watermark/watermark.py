@@ -15,9 +15,10 @@ import numpy as np
 
 from function.documented_enum import DocumentedEnum
 from function.trust.watermark import code, faces, tiles
+from function.trust.watermark.carriers import rings
 from function.trust.watermark.keys import key_id, text
 from function.trust.watermark.policy import plan
-from function.trust.watermark.square import luma
+from function.trust.watermark.square import luma, window
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -83,10 +84,7 @@ class Watermark:
         self._current, self._readable = keys.current, keys.readable
 
     def prepare(self) -> None:
-        """Unfold the current key, and mark a small gray square, so that the first mark is fast."""
-        from function.trust.watermark.carriers import rings
-        from function.trust.watermark.square import window
-
+        """Make what is kept, the current key's waves and the code's tables: then no swap waits."""
         window()
         rings(self._current.secret, faces.USE)
         code.encode(0)

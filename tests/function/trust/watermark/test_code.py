@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from function.trust.watermark import code
@@ -12,11 +12,13 @@ from function.trust.watermark import code
 PAYLOADS = st.integers(0, 2**code.BITS - 1)
 
 
+@settings(max_examples=30)
 @given(PAYLOADS)
 def test_every_payload_comes_back(payload: int):
     assert code.decode(code.encode(payload)) == payload
 
 
+@settings(max_examples=30)
 @given(PAYLOADS, st.integers(0, 2**32 - 1))
 def test_free_bits_may_be_chosen_for_any_picture(payload: int, seed: int):
     said = np.random.default_rng(seed).normal(0, 1, code.CODED)
