@@ -68,8 +68,8 @@ def write(canvas: Pixels, face: Face, key: WatermarkKey, payload: int, *, steady
     left, top, right, bottom = (
         int(side) for side in (face.box.left, face.box.top, face.box.right, face.box.bottom)
     )
-    pixels = canvas[max(top, 0) : bottom, max(left, 0) : right]
-    corner = np.array([max(left, 0), max(top, 0)], np.float32)
+    pixels = canvas[top:bottom, left:right]
+    corner = np.array([left, top], np.float32)
     matrix = placed(face.five - corner)
     host = _FaceHost(luma(pixels), matrix)
     shape = host.weights / (flattened(host.samples)[1] + np.float32(_EVEN))

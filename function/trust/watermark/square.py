@@ -132,7 +132,8 @@ def flattened(samples: Floats) -> tuple[Floats, Floats]:
         float32 [h, w]; and float32 [h, w], how much there is, in levels.
     """
     fine = samples - cv2.blur(samples, (_SMOOTH, _SMOOTH))
-    around = np.sqrt(cv2.blur(fine * fine, (_AROUND, _AROUND)))
+    # Running sums may end a little below zero.
+    around = np.sqrt(np.maximum(cv2.blur(fine * fine, (_AROUND, _AROUND)), 0))
     fine /= around + np.float32(_FLOOR)
     np.clip(fine, -_CLIP, _CLIP, out=fine)
     fine /= np.sqrt(around + np.float32(_FLOOR))

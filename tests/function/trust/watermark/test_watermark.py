@@ -109,6 +109,14 @@ def test_an_unmarked_picture_says_nothing(collins, hopper):
         assert MARKER.read_picture(portrait.pixels) is None
 
 
+@pytest.mark.parametrize("level", [0, 128, 255])
+def test_a_face_without_any_detail_is_marked_as_well(level, hopper):
+    flat = replace(hopper, pixels=np.full_like(hopper.pixels, level))
+    canvas = marked(flat, which=WhichMarks.ALWAYS)
+    assert [each.payload for each in MARKER.read_faces(canvas, [hopper.face])] == [PAYLOAD]
+    assert MARKER.read_picture(canvas) is not None
+
+
 def test_another_key_reads_nothing(collins):
     stranger = Watermark(WatermarkKeys(WatermarkKey(7, b"the wrong secret")))
     assert stranger.read_faces(marked(collins), [collins.face]) == []
