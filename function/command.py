@@ -70,14 +70,5 @@ def main() -> NoReturn:
         from function.cli.lazy import run
 
         sys.exit(run(COMMANDS))
-    except ModuleNotFoundError as error:
-        if error.name not in {"click", "rich"}:
-            raise
-        print(
-            f"The command ember needs {error.name}: pip install 'ember-function[cli]'\n"
-            "To serve, it is not needed: python -m function",
-            file=sys.stderr,
-        )
-        sys.exit(Exit.UNAVAILABLE)
     except KeyboardInterrupt:
         sys.exit(Exit.INTERRUPTED)

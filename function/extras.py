@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from warmup.extras import bring
 from warmup.settings.variables import SettingsError
 
 if TYPE_CHECKING:
@@ -21,9 +22,7 @@ def needing(what: str, extra: str) -> Iterator[None]:
     try:
         yield
     except ModuleNotFoundError as error:
-        raise SettingsError(
-            [f"{what} needs {error.name}: pip install 'ember-function[{extra}]'"]
-        ) from None
+        raise SettingsError([f"{what} needs {error.name}: {bring(extra)}"]) from None
 
 
 @contextmanager

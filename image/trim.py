@@ -96,7 +96,7 @@ EVERYWHERE = (
     "bin",
     "**/tests",
     "**/__pycache__",
-    *(f"**/*.{suffix}" for suffix in ("c", "h", "hpp", "hash", "pxd", "pxi", "pyi", "pyx")),
+    *(f"**/*.{suffix}" for suffix in ("c", "h", "hpp", "hash", "pxd", "pxi", "pyi", "pyx", "rlib")),
 )
 """Scripts whose first line names another Python, tests, and what compilers and editors read."""
 

@@ -23,3 +23,11 @@ class Failure(Exception):
     def __init__(self, message: str, exit_code: Exit) -> None:
         super().__init__(message)
         self.exit_code = exit_code
+
+
+def bring(extra: str) -> str:
+    """What to do to have an extra, e.g. "k8s"; Ember is on no index, so its name would not do."""
+    return (
+        f"make install EXTRAS={extra} in a checkout, elsewhere pip install 'WHEEL[{extra}]' with"
+        " Ember's wheel"
+    )

@@ -17,6 +17,7 @@ import click
 from function.cli.model_inputs import digest, feeds, photos_below, record, samples
 from function.faces import families
 from function.process.wiring.service import embedded
+from function.runtime import installed
 from function.settings import load
 from warmup.failures import DamagedError, ManifestError, WarmupError
 from warmup.models import manifest
@@ -88,6 +89,7 @@ def build_them(
     from function.runtime.sanity import WrongResultError
 
     settings = load(os.environ)
+    installed.check()
     tool = _builder(target)
     if tool.name == RTX:
         check_rtx(target, stored.recipe(settings.plans))
@@ -149,6 +151,7 @@ def check(*, file: Path | None, roles: tuple[str, ...]) -> None:
     Exit codes: 65 one is missing or wrong, 69 there is no GPU or nothing that runs plans.
     """
     settings = load(os.environ)
+    installed.check()
     from function.service.plans import needed
 
     plans = stored.open_plans(settings)

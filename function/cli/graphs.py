@@ -11,6 +11,8 @@ import click
 
 from function.cli.failure import Failure
 from function.exits import Exit
+from function.runtime import installed
+from warmup.extras import bring
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -177,10 +179,14 @@ def place(out: Path, *, force: bool) -> Path:
 
 @contextmanager
 def needing_onnx() -> Iterator[None]:
-    """Say what to install when the body imports what is not there."""
+    """Say what to install when the body imports what is not there.
+
+    Raises:
+        UnavailableError: it is the runtime, with which what is made is compared.
+        Failure: it is something else.
+    """
+    installed.check()
     try:
         yield
     except ModuleNotFoundError as error:
-        raise Failure(
-            f"This needs {error.name}: pip install 'ember-function[models]'", Exit.UNAVAILABLE
-        ) from None
+        raise Failure(f"This needs {error.name}: {bring('models')}", Exit.UNAVAILABLE) from None

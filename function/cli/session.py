@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from function.process.wiring.service import build_service
+from function.runtime import installed
 from warmup.settings import variables
 
 if TYPE_CHECKING:
@@ -20,8 +21,9 @@ async def opened(settings: Settings) -> AsyncIterator[Service]:
     """A service that can work, but is neither warm nor on variants: that pays only for a server.
 
     Raises:
-        WarmupError: the models cannot be loaded.
+        WarmupError: the models cannot be loaded, or there is nothing that runs them.
     """
+    installed.check()
     ready = build_service(variables.replace(settings, variant=None))
     try:
         await ready.load()

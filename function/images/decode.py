@@ -19,6 +19,7 @@ from function.images.jpeg import END, jpeg
 from function.images.picture import Picture
 from function.problems import Problem
 from function.quality_warning import QualityWarning
+from warmup.extras import bring
 
 # Pillow's settings are the process's, so they are made once. Pixels are counted here, per request;
 # Pillow's own limit would make warnings of some of those problems. Its other warnings are about
@@ -143,7 +144,7 @@ def _add_heif(name: str) -> None:
         raise Problem(
             "unsupported_media_type",
             f"The {name} is a HEIC photo, and this server has no decoder for it. Send it as JPEG,"
-            ' or install the decoder: pip install "ember-function[heic]".',
+            f" or install the decoder: {bring('heic')}.",
             image=name,
         ) from None
     pillow_heif.register_heif_opener()

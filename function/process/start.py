@@ -1,6 +1,6 @@
 """Starting the server: settings, logs, the port; then HTTP takes over.
 
-`python -m function` and `ember serve` both come here. Nothing here needs the `cli` extra.
+`python -m function` and `ember serve` both come here. Neither click nor anything heavy is imported.
 """
 
 from __future__ import annotations
@@ -62,11 +62,12 @@ def run() -> int:
         url = _url(address.host, address.port)
         print(f"Ember is on {url} and loads its models; Ctrl-C ends it.", file=sys.stderr)
     from function.process.server import serve
-    from function.runtime import heap
+    from function.runtime import heap, installed
 
     heap.settle()
 
     try:
+        installed.check()
         return serve(settings, timeline)
     except KeyboardInterrupt:
         return Exit.INTERRUPTED

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from function.problems import ObjectNotFoundError, Problem, RetryLaterError
 from function.storage import addresses
+from warmup.extras import bring
 from warmup.objects.errors import (
     ChangedError,
     CompressedError,
@@ -206,7 +207,7 @@ class Storage:
                     raise Problem(
                         "unsupported_uri",
                         f"gs:// URIs need {error.name} on the server.",
-                        hint="On the server: pip install 'ember-function[gcs]'.",
+                        hint=f"On the server: {bring('gcs')}.",
                     ) from None
                 return GcsStore(_SILENCE_S)
         raise Problem(

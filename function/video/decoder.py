@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from function.problems import Problem
+from warmup.extras import bring
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,7 +27,7 @@ def decoder() -> Iterator[None]:
         raise Problem(
             "unsupported_media_type",
             "The target is a video, and this server has no decoder for it. To add one:"
-            ' pip install "ember-function[video]".',
+            f" {bring('video')}.",
             image="target",
             hint="Send a photo, or an animated GIF or WebP.",
         ) from None

@@ -8,7 +8,7 @@ from functools import cache
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Self
 
-from keepalive.failure import Exit, Failure
+from keepalive.failure import Exit, Failure, bring
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -70,9 +70,7 @@ class Cluster:
             from lightkube import Client
             from lightkube.core.exceptions import ConfigError
         except ModuleNotFoundError as error:
-            raise Failure(
-                f"This needs {error.name}: pip install 'ember-function[k8s]'", Exit.UNAVAILABLE
-            ) from None
+            raise Failure(f"This needs {error.name}: {bring('k8s')}", Exit.UNAVAILABLE) from None
         try:
             client = Client(namespace=namespace, timeout=httpx2.Timeout(_TIMEOUT_S))
         except (ConfigError, OSError, KeyError, ValueError, yaml.YAMLError) as error:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from keepalive.cluster.kubectl import ran
 from keepalive.doctor.config import NAMES, NAMESPACE
-from keepalive.failure import Exit, Failure
+from keepalive.failure import Exit, Failure, bring
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -93,7 +93,7 @@ def parsed(text: str, name: str) -> list[dict[str, Any]]:
     try:
         import yaml
     except ModuleNotFoundError:
-        raise UnreadableManifest("it needs PyYAML: pip install 'ember-function[k8s]'") from None
+        raise UnreadableManifest(f"it needs PyYAML: {bring('k8s')}") from None
     try:
         found = [one for one in yaml.safe_load_all(text) if one is not None]
     except RecursionError:

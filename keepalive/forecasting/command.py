@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, cast
 import click
 
 from keepalive import options
-from keepalive.failure import Exit, Failure
+from keepalive.failure import Exit, Failure, bring
 from keepalive.forecasting import backtest as backtests
 from keepalive.forecasting.demand import DemandHistory
 from keepalive.forecasting.forecast import HISTORY_WEEKS, Forecaster
@@ -177,9 +177,7 @@ def _draw(result: Backtest, path: Path, clocks: ZoneInfo, title: str) -> None:
 
         draw(result, path, title, clocks)
     except ModuleNotFoundError as error:
-        raise Failure(
-            f"--plot needs {error.name}: pip install 'ember-function[plan]'", Exit.UNAVAILABLE
-        ) from None
+        raise Failure(f"--plot needs {error.name}: {bring('plan')}", Exit.UNAVAILABLE) from None
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise Failure(f"{path} cannot be written: {reason}.", Exit.CANNOT_WRITE) from None

@@ -10,7 +10,7 @@ import tomllib
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from keepalive.failure import Exit, Failure
+from keepalive.failure import Exit, Failure, bring
 from keepalive.prescaler.schedule import Batch, FloorEvent, FloorWindow, Schedule, TagPool
 from keepalive.prescaler.toml_table import TomlTable
 from keepalive.times import zone
@@ -101,9 +101,7 @@ def _check_cron(expression: str, place: str) -> None:
     try:
         from cronsim import CronSim, CronSimError
     except ModuleNotFoundError as error:
-        raise Failure(
-            f"Schedules need {error.name}: pip install 'ember-function[k8s]'", Exit.UNAVAILABLE
-        ) from None
+        raise Failure(f"Schedules need {error.name}: {bring('k8s')}", Exit.UNAVAILABLE) from None
     try:
         next(CronSim(expression, datetime(2024, 1, 1, tzinfo=UTC)))
     except CronSimError as error:

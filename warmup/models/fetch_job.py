@@ -6,6 +6,7 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from warmup.extras import bring
 from warmup.failures import StoppedError, StoreError, UnavailableError
 from warmup.models import lock
 from warmup.models.partial import Partial, progress
@@ -31,7 +32,7 @@ def _source(file: File, sources: Sources) -> Source:
         return sources.of(file.uri)
     except ModuleNotFoundError as error:
         raise UnavailableError(
-            f"{file.name}: {file.source} needs {error.name}: pip install 'ember-function[gcs]'"
+            f"{file.name}: {file.source} needs {error.name}: {bring('gcs')}"
         ) from error
 
 

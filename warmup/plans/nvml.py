@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from warmup.extras import bring
 from warmup.failures import UnavailableError
 
 if TYPE_CHECKING:
@@ -193,7 +194,7 @@ def _nvml() -> Any:
         import pynvml
     except ImportError:
         raise UnavailableError(
-            "GPUs cannot be asked about without nvidia-ml-py: pip install 'ember-function[gpu]'"
+            f"GPUs cannot be asked about without nvidia-ml-py: {bring('gpu')}"
         ) from None
     try:
         pynvml.nvmlInit()

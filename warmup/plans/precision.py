@@ -12,6 +12,7 @@ from contextlib import redirect_stdout
 from io import StringIO
 from typing import TYPE_CHECKING, Any
 
+from warmup.extras import bring
 from warmup.failures import UnavailableError
 from warmup.models.store import replace_file
 from warmup.plans.build import BuildError
@@ -181,7 +182,5 @@ def _onnx() -> Any:
     try:
         import onnx
     except ModuleNotFoundError:
-        raise UnavailableError(
-            "converting a graph needs onnx: pip install 'ember-function[engines]'"
-        ) from None
+        raise UnavailableError(f"converting a graph needs onnx: {bring('engines')}") from None
     return onnx

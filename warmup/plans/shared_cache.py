@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
+from warmup.extras import bring
 from warmup.failures import UnavailableError
 from warmup.models.store import replace_file
 from warmup.objects.errors import ObjectError
@@ -85,9 +86,7 @@ def _in_cloud(place: str, call: Callable[[Any], T], *, write: bool = False) -> T
     try:
         from warmup.objects import gcs
     except ModuleNotFoundError as error:
-        raise UnavailableError(
-            f"{place} needs {error.name}: pip install 'ember-function[gcs]'"
-        ) from error
+        raise UnavailableError(f"{place} needs {error.name}: {bring('gcs')}") from error
     parts, cloud = urlsplit(place), gcs.Cloud(gcs.WRITE if write else gcs.READ)
     try:
         blob = cloud.client().bucket(parts.netloc).blob(unquote(parts.path[1:]))

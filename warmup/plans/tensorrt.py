@@ -17,6 +17,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from warmup.extras import bring
 from warmup.failures import UnavailableError
 
 if TYPE_CHECKING:
@@ -69,9 +70,7 @@ def library(name: str) -> Library:
         except ImportError:
             continue
         return Library(name, module, str(module.__version__))
-    raise UnavailableError(
-        f"{name} is not installed: pip install 'ember-function[{_EXTRAS[name]}]'"
-    )
+    raise UnavailableError(f"{name} is not installed: {bring(_EXTRAS[name])}")
 
 
 def runner(flags: tuple[str, ...]) -> Library:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from function.extras import needing
 from function.trust.marking.label_choice import Labels
+from warmup.extras import bring
 from warmup.settings.variables import SettingsError
 
 if TYPE_CHECKING:
@@ -54,9 +55,7 @@ def reader(marking: MarkingSettings) -> ManifestReader | None:
     path = marking.c2pa_anchors
     if find_spec("c2pa") is None:
         if path:
-            raise SettingsError(
-                ["EMBER_C2PA_ANCHORS needs c2pa: pip install 'ember-function[c2pa]'"]
-            )
+            raise SettingsError([f"EMBER_C2PA_ANCHORS needs c2pa: {bring('c2pa')}"])
         return None
     anchors = ""
     if path:

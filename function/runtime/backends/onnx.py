@@ -11,6 +11,7 @@ os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # read by the library when 
 import numpy as np
 import onnxruntime as ort
 
+from function.runtime import installed
 from function.runtime.backends.binding import Binding
 from function.runtime.backends.dtypes import inward, of_onnx, outward
 from function.runtime.engine import PROVIDERS, NotOnDeviceError, Ports
@@ -147,6 +148,7 @@ def _session(path: Path, options: ort.SessionOptions, cuda: Cuda | None) -> ort.
         )
     providers: list[str | tuple[str, dict[str, str]]] = [wanted]
     if cuda:
+        installed.preload()
         prepare(cuda.device)
         providers = [(wanted, cuda.options())]
         if cuda.alone:

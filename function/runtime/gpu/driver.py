@@ -16,6 +16,7 @@ import numpy as np
 
 from function.runtime.engine import NotOnDeviceError
 from function.runtime.gpu.cuda_errors import LOST, OUT_OF_MEMORY, CudaError
+from warmup.extras import bring
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -132,9 +133,7 @@ def _driver() -> Driver:
         if not count:
             raise NotOnDeviceError("CUDA sees no GPU: see CUDA_VISIBLE_DEVICES")
         return found
-    raise NotOnDeviceError(
-        "CUDA's driver needs pycuda or cuda-bindings: pip install 'ember-function[tensorrt]'"
-    )
+    raise NotOnDeviceError(f"CUDA's driver needs cuda-bindings or pycuda: {bring('gpu')}")
 
 
 def check(device: int) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from keepalive.failure import Exit, Failure
+from keepalive.failure import Exit, Failure, bring
 from keepalive.options import Duration, combined, option
 
 if TYPE_CHECKING:
@@ -126,9 +126,7 @@ def require(*modules: str) -> None:
     """
     for module in modules:
         if find_spec(module) is None:
-            raise Failure(
-                f"This needs {module}: pip install 'ember-function[plan]'", Exit.UNAVAILABLE
-            )
+            raise Failure(f"This needs {module}: {bring('plan')}", Exit.UNAVAILABLE)
 
 
 def read_options(

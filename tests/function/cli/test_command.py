@@ -102,20 +102,6 @@ def test_without_a_subcommand_the_help_is_shown():
     assert "Commands:" in done.stderr
 
 
-@pytest.mark.parametrize("missing", ["click", "rich"])
-def test_without_the_cli_extra_it_says_what_to_install(missing):
-    done = ember("faces", "tests/photos/astronaut.png", before=block(missing))
-    assert done.returncode == 69
-    assert f"needs {missing}: pip install 'ember-function[cli]'" in done.stderr
-    assert "Traceback" not in done.stderr
-
-
-def test_another_missing_module_is_not_blamed_on_the_extra():
-    done = ember("faces", "tests/photos/astronaut.png", before=block("cv2"))
-    assert done.returncode == 1
-    assert "ember-function[cli]" not in done.stderr
-
-
 def test_subcommands_complete_by_their_names():
     done = ember(
         code="from function.command import main; main()",
@@ -175,7 +161,7 @@ class TestServing:
         assert "ZeroDivisionError" in done.stderr
         assert len(done.stderr.splitlines()) == 1
 
-    def test_it_serves_without_the_cli_extra(self, tmp_path, free_port):
+    def test_it_serves_without_click_and_rich(self, tmp_path, free_port):
         from keepalive.exchange import Unreachable
         from keepalive.pinger.ping import ping, readyz
 

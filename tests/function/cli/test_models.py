@@ -155,7 +155,7 @@ class TestBatch:
         neural.make(tmp_path / "a.onnx", "crossface")
         done = ember(command, "a.onnx", missing=["onnx"])
         assert done.returncode == Exit.UNAVAILABLE
-        assert "needs onnx: pip install 'ember-function[models]'" in done.stderr
+        assert "needs onnx: make install EXTRAS=models" in done.stderr
 
 
 class TestHalf:

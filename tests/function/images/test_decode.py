@@ -72,7 +72,7 @@ def test_a_heic_photo_without_the_decoder_is_refused_with_the_way_to_install_it(
     with pytest.raises(Problem) as caught:
         decode(b"\0\0\0\x1cftypheic\0\0\0\0mif1heicmiaf" + bytes(64), name="source")
     assert caught.value.code == "unsupported_media_type"
-    assert 'pip install "ember-function[heic]"' in caught.value.detail
+    assert "make install EXTRAS=heic" in caught.value.detail
 
 
 @pytest.mark.skipif(not HEIC, reason="pillow-heif is not installed")

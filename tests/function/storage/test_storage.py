@@ -52,7 +52,7 @@ def test_googles_library_is_imported_with_the_first_gs_uri_and_not_before():
 def test_without_googles_library_it_says_what_to_install():
     told = run(WITHOUT_GOOGLE)
     assert told.startswith("unsupported_uri")
-    assert "ember-function[gcs]" in told
+    assert "EXTRAS=gcs" in told
 
 
 @pytest.mark.parametrize("uri", ["", "photo.jpg", "s3://bucket/name", "ftp://host/name"])

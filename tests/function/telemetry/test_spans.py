@@ -222,4 +222,4 @@ def test_without_the_library_it_says_what_to_install():
         "from function.process.start import run; sys.exit(run())"
     )
     stderr = refused("-c", code)
-    assert "EMBER_TRACES needs opentelemetry: pip install 'ember-function[otel]'" in stderr
+    assert "EMBER_TRACES needs opentelemetry: make install EXTRAS=otel" in stderr

@@ -154,5 +154,5 @@ def test_without_the_extra_a_video_is_refused_with_what_to_install(tmp_path, pla
         [*command, str(tmp_path / "out.mp4")], capture_output=True, text=True, check=False
     )
     assert done.returncode == Exit.BAD_INPUT, done.stderr
-    assert 'pip install "ember-function[video]"' in done.stderr
+    assert "make install EXTRAS=video" in done.stderr
     assert "Traceback" not in done.stderr

@@ -474,7 +474,7 @@ class TestFailures:
 
     def test_what_an_extra_brings_is_named_when_it_is_missing(self, monkeypatch):
         monkeypatch.setitem(sys.modules, "lightkube", None)
-        with pytest.raises(Failure, match=r"needs lightkube: pip install 'ember-function\[k8s\]'"):
+        with pytest.raises(Failure, match=r"needs lightkube: make install EXTRAS=k8s"):
             Cluster.connect()
 
     def test_a_namespace_can_be_given(self, kube, tmp_path, monkeypatch):

@@ -331,5 +331,5 @@ def test_a_file_is_named_with_what_is_wrong(tmp_path):
 
 def test_what_an_extra_brings_is_named_when_it_is_missing(monkeypatch):
     monkeypatch.setitem(sys.modules, "cronsim", None)
-    with pytest.raises(Failure, match=r"need cronsim: pip install 'ember-function\[k8s\]'"):
+    with pytest.raises(Failure, match=r"need cronsim: make install EXTRAS=k8s"):
         parse(HEAD + WEEKDAYS)

@@ -180,4 +180,4 @@ def test_without_the_library_it_says_what_to_install(tmp_path):
         check=False,
     )
     assert done.returncode == 69
-    assert "pip install 'ember-function[gcs]'" in done.stderr
+    assert "make install EXTRAS=gcs" in done.stderr

@@ -143,7 +143,7 @@ def test_where_only_the_lean_runtime_is_there_its_condition_is_named(installed):
 
 def test_where_none_is_there_what_to_install_is_named(installed):
     installed()
-    with pytest.raises(UnavailableError, match=r"pip install 'ember-function\[tensorrt\]'"):
+    with pytest.raises(UnavailableError, match=r"make install EXTRAS=tensorrt"):
         tensorrt.runner(())
 
 

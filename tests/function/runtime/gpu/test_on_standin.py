@@ -16,7 +16,7 @@ TWO = {"STANDIN_CARDS": "2"}
 @pytest.fixture(params=["bindings", "pycuda"])
 def binding(request):
     if request.param == "pycuda" and (why := standin.run(on_standin.have_pycuda)):
-        pytest.skip(f"PyCUDA is not here: pip install 'ember-function[tensorrt]' builds it ({why})")
+        pytest.skip(f"PyCUDA is not here: the extra pycuda builds it ({why})")
     return request.param
 
 

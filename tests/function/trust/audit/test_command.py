@@ -180,4 +180,4 @@ def test_a_bucket_without_the_extra_says_what_to_install(tmp_path):
         [sys.executable, "-c", code], capture_output=True, text=True, check=False, env=os.environ
     )
     assert done.returncode == 78, done.stderr
-    assert "ember-function[gcs]" in done.stderr
+    assert "EXTRAS=gcs" in done.stderr

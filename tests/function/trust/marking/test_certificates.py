@@ -295,7 +295,7 @@ def test_without_the_extra_it_is_said_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "c2pa", None)
     for name in [each for each in sys.modules if each.startswith("function.trust.marking.c2pa_")]:
         monkeypatch.delitem(sys.modules, name)
-    with pytest.raises(SettingsError, match=r"needs c2pa: pip install 'ember-function\[c2pa\]'"):
+    with pytest.raises(SettingsError, match=r"needs c2pa: make install EXTRAS=c2pa"):
         signer(MarkingSettings(c2pa_certificates=files.certificates, c2pa_key=files.key))
 
 
@@ -328,5 +328,5 @@ def test_without_the_extra_no_manifest_is_read(tmp_path, monkeypatch):
     assert reader(MarkingSettings()) is None
     anchors = tmp_path / "authority.pem"
     anchors.write_text(make(tmp_path).anchors)
-    with pytest.raises(SettingsError, match=r"pip install 'ember-function\[c2pa\]'"):
+    with pytest.raises(SettingsError, match=r"make install EXTRAS=c2pa"):
         reader(MarkingSettings(c2pa_anchors=anchors))

@@ -455,9 +455,7 @@ def test_bad_options_say_what_is_possible(arguments, says, tmp_path, monkeypatch
 
 
 def test_what_is_missing_is_named_before_anything_takes_long():
-    with pytest.raises(
-        Failure, match=r"needs no_such_module: pip install 'ember-function\[plan\]'"
-    ):
+    with pytest.raises(Failure, match=r"needs no_such_module: make install EXTRAS=plan"):
         require("numpy", "no_such_module")
 
 

@@ -1,0 +1,65 @@
+"""Whether ONNX Runtime is installed, and only once.
+
+It comes as several distributions, for CPUs and for GPUs, that put their files into one folder. With
+two of them installed the files are a mixture: as a rule those for CPUs win, and CUDA is gone.
+"""
+
+from __future__ import annotations
+
+from contextlib import redirect_stdout
+from functools import cache
+from importlib.util import find_spec
+from io import StringIO
+from pathlib import Path
+
+from warmup.extras import bring
+from warmup.failures import UnavailableError
+
+_FILE = "onnxruntime/__init__.py,"
+
+
+def check() -> None:
+    """See that models can be run here at all; nothing is imported.
+
+    Raises:
+        UnavailableError: there is no ONNX Runtime, or more than one; the text says what to do.
+    """
+    found = find_spec("onnxruntime")
+    if found is None or found.origin is None:
+        raise UnavailableError(
+            f"there is no ONNX Runtime, which runs models. For CPUs: {bring('cpu')}."
+            " For NVIDIA GPUs, the same with gpu. It is one of the two."
+        )
+    folder = Path(found.origin).parents[1]
+    names = distributions(folder)
+    if len(names) > 1:
+        raise UnavailableError(
+            f"ONNX Runtime is installed {len(names)} times in {folder}, one over the other:"
+            f" {', '.join(names)}. Remove all of them (pip uninstall --yes {' '.join(names)}),"
+            f" then install one again, cpu or gpu: {bring('gpu')}."
+        )
+
+
+def distributions(folder: Path) -> list[str]:
+    """The names of all distributions in a folder that have ONNX Runtime's files.
+
+    Those in an image have no list of their files any more; there it is one.
+    """
+    records = sorted(folder.glob("onnxruntime*.dist-info/RECORD"))
+    return [
+        record.parent.name.partition("-")[0].replace("_", "-")
+        for record in records
+        if _FILE in record.read_text("utf-8")
+    ]
+
+
+@cache
+def preload() -> None:
+    """Load CUDA and cuDNN from where the extra `gpu` has put them, which the loader does not know.
+
+    What is found nowhere is named by the session that then has no GPU.
+    """
+    import onnxruntime
+
+    with redirect_stdout(StringIO()):  # it prints what it does not find
+        onnxruntime.preload_dlls()
