@@ -14,7 +14,7 @@ from function.background.records import RecordStoreError
 from function.cli.failure import Failure
 from function.cli.jobs import opened
 from function.exits import Exit
-from function.process.wiring.audit import build_audit
+from function.process.wiring.audit import build_audit, kept_of_callers
 from function.request_context import Entry, Sender
 from function.settings import load
 
@@ -28,8 +28,9 @@ def forget(subject: str, *, yes: bool) -> None:
     """Delete all that is stored of a caller, and print the receipt.
 
     These are its jobs with their photos, results and parts, in the Redis that EMBER_JOBS_REDIS_URL
-    or EMBER_REDIS_URL names. The audit keeps its lines, which have no picture; EMBER_AUDIT gets
-    one more, about the deletion. Results that were written to a bucket are not deleted there.
+    or EMBER_REDIS_URL names, and what EMBER_CONSENT_LIST has under its name. The audit keeps its
+    lines, which have no picture; EMBER_AUDIT gets one more, about the deletion. Results that were
+    written to a bucket are not deleted there.
     """
     if not yes:
         click.confirm(f"Delete all that is stored of {subject} for good?", abort=True)
@@ -47,7 +48,8 @@ async def _erase(subject: str) -> ErasureReceipt:
     await audit.start()
     try:
         async with opened() as (store, files):
-            erasure = Erasure(store, files, store.end, audit)
+            more = kept_of_callers(settings.gate)
+            erasure = Erasure(store, files, store.end, audit, more)
             return await erasure.erase(subject, Sender(Entry.COMMAND, secrets.token_hex(16)))
     finally:
         await audit.close(_CLOSE_S)

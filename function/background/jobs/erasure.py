@@ -9,7 +9,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from function.background.facts import moment
 from function.background.jobs.job import owner_of
+from function.background.records import RecordStoreError
 from function.trust.audit.record import AuditKind, AuditRecord
+from function.trust.gate.identity_list import IdentityListError
+from warmup.objects.errors import ObjectError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -28,13 +31,12 @@ _AT_ONCE = 500
 
 
 class SubjectData(Protocol):
-    """Something else that is kept of callers, such as enrolments.
+    """Something else that is kept of callers, such as enrolments."""
 
-    Attributes:
-        name: what is counted, in one word.
-    """
-
-    name: str
+    @property
+    def name(self) -> str:
+        """What is counted, in one word."""
+        ...
 
     async def erase(self, subject: str) -> Sequence[str]:
         """Delete what is kept of a caller; what each piece of it was called."""
@@ -105,7 +107,10 @@ class Erasure:
         for job in jobs:
             await self._delete(job)
         for each in self.more:
-            deleted = await each.erase(subject)
+            try:
+                deleted = await each.erase(subject)
+            except (ObjectError, IdentityListError, OSError) as error:
+                raise RecordStoreError(f"{each.name}: {error}") from error
             counts[each.name] = len(deleted)
             names += deleted
         digest = self.audit.digest("\n".join(sorted(names)).encode())

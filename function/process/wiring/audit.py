@@ -23,8 +23,10 @@ from warmup.settings.variables import SettingsError
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+    from function.background.jobs.erasure import SubjectData
     from function.settings.access import AccessSettings
     from function.settings.audit import AuditSettings
+    from function.settings.gate import GateSettings
     from function.trust.audit.keyring import AuditKey
     from function.trust.audit.log import AuditLog
 
@@ -68,6 +70,15 @@ async def auditing(audit: AuditLog, _: object) -> AsyncIterator[None]:
     await audit.start()
     yield
     await audit.close(_CLOSE_S)
+
+
+def kept_of_callers(gate: GateSettings) -> tuple[SubjectData, ...]:
+    """What is kept of callers beside jobs, and deleted with them."""
+    if gate.consent_list is None:
+        return ()
+    from function.trust.gate.enrolments import Enrolments
+
+    return (Enrolments(gate.consent_list),)
 
 
 def audit_keys(settings: AuditSettings) -> tuple[AuditKey, ...]:

@@ -32,7 +32,7 @@ from function.http.swaps import SwapHandlers
 from function.http.uris import Uris
 from function.process.background_tasks import BackgroundTasks
 from function.process.wiring.admission import build_admission
-from function.process.wiring.audit import auditing, build_audit
+from function.process.wiring.audit import auditing, build_audit, kept_of_callers
 from function.process.wiring.events import build_event_processor
 from function.process.wiring.jobs import build_job_files, build_job_store
 from function.storage.storage import Storage
@@ -150,13 +150,14 @@ def build_server(settings: Settings, health: Health, fetch: Fetch | None = None)
         stream_s=requests.request_timeout_s,
         streams=StreamLimits(settings.jobs.job_streams, settings.jobs.job_caller_streams),
     )
+    more = kept_of_callers(settings.gate)
     senders = frozenset(settings.events.event_senders)
     probes = ProbeHandlers(service, replica, metrics, health, http_admission)
     app = application(
         edge,
         swaps=SwapHandlers(service, replica, http_admission, forms, jobs),
         jobs=jobs,
-        data=DataHandlers(http_admission, Erasure(store, files, runner.end, audit)),
+        data=DataHandlers(http_admission, Erasure(store, files, runner.end, audit, more)),
         quotas=QuotaHandlers(http_admission, forms, admission.quota),
         events=EventHandlers(processor, replica, http_admission, bodies, senders),
         probes=probes,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 
+import numpy as np
 import pytest
 
 from function.admission import keys as api_keys
@@ -14,11 +15,16 @@ from function.background.jobs.files import FileBudget, InMemoryJobFiles
 from function.background.jobs.job import JobSpec, key_of
 from function.background.jobs.redis_files import RedisJobFiles
 from function.background.jobs.store import JOBS, JobStore
+from function.background.records import RecordStoreError
 from function.background.redis_records import RedisRecords
+from function.process.wiring.audit import kept_of_callers
 from function.request_context import Entry, Lane, Sender
+from function.settings.gate import GateSettings
 from function.trust.audit.keyring import KEYLESS
 from function.trust.audit.log import NoAudit
 from function.trust.audit.sinks.folder import FolderSink
+from function.trust.gate import kept_list
+from function.trust.gate.identity_list import IdentityModel, new_person
 from tests.function.background.jobs.conftest import finished, put, redis
 from tests.function.cli.test_keys import ember
 from tests.function.live import Live
@@ -149,6 +155,36 @@ async def test_what_else_is_kept_of_a_caller_goes_too_and_is_counted(stored, tmp
     assert line["details"]["enrolments"] == 2
     assert line["caller"] == KEY.digest(b"operator")
     assert report(tmp_path).faults == ()
+
+
+async def enrolled(uri):
+    """A list with ann twice, and bob."""
+    model, face = IdentityModel("face_identity_128", "ab" * 32), np.ones(4, np.float32)
+
+    def added(people):
+        for name in ("ann", "bob", "ann"):
+            people = people.added(new_person(name, model, [face]))
+        return people
+
+    await kept_list.change(uri, kept_list.store_of(uri), added)
+
+
+async def left(uri):
+    return [each.label for each in (await kept_list.read(uri, kept_list.store_of(uri)))[0].people]
+
+
+async def test_who_is_enrolled_under_his_own_name_is_taken_off(stored, tmp_path):
+    uri = (tmp_path / "consent.jsonl").as_uri()
+    await enrolled(uri)
+    more = kept_of_callers(GateSettings(consent_list=uri))
+    erasure = Erasure(*stored, stored[0].end, NoAudit(), more)
+    assert (await erasure.erase("ann", SENDER)).counts["enrolments"] == 2
+    assert await left(uri) == ["bob"]
+    assert (await erasure.erase("ann", SENDER)).counts["enrolments"] == 0
+    (tmp_path / "consent.jsonl").write_text("no list")
+    with pytest.raises(RecordStoreError, match="enrolments"):
+        await erasure.erase("bob", SENDER)
+    assert kept_of_callers(GateSettings()) == ()
 
 
 async def test_an_operator_forgets_a_caller(redis, tmp_path):
