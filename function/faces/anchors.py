@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from function.faces.align import planes
-from function.faces.detect import best, rendered
+from function.faces.detect import SIDE, best, square
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
     Rows = NDArray[np.float32]
 
-_SIDE = 640
 _STRIDES = (8, 16, 32)
 _SCORE, _BOX, _POINTS = 1, 4, 10
 _OVERLAP = 0.4
@@ -46,7 +45,7 @@ class Anchored:
         self, pixels: NDArray[np.uint8], view: View, threshold: float = 0.5
     ) -> list[Detection]:
         """Faces in one view of an image, best score first, overlaps removed."""
-        outputs = self._engine.run(planes(_square(pixels, view), 1 / 128, -127.5 / 128))
+        outputs = self._engine.run(planes(square(pixels, view), 1 / 128, -127.5 / 128))
         boxes, points, scores = [], [], []
         for stride, (score,), box, five in _grids(outputs, anchors=2):
             keep = np.flatnonzero(score[:, 0] >= threshold)
@@ -72,7 +71,7 @@ class YuNet:
         self, pixels: NDArray[np.uint8], view: View, threshold: float = 0.5
     ) -> list[Detection]:
         """Faces in one view of an image, best score first, overlaps removed."""
-        outputs = self._engine.run(planes(_square(pixels, view)[..., ::-1], 1.0, 0.0))
+        outputs = self._engine.run(planes(square(pixels, view)[..., ::-1], 1.0, 0.0))
         boxes, points, scores = [], [], []
         for stride, (one, other), box, five in _grids(outputs, anchors=1):
             both = one[:, 0] * other[:, 0]
@@ -86,18 +85,9 @@ class YuNet:
         return _found(boxes, points, scores, view)
 
 
-def _square(pixels: NDArray[np.uint8], view: View) -> NDArray[np.uint8]:
-    """What a network sees in a view, in the upper left of a black square: [1, 640, 640, 3]."""
-    seen = rendered(pixels, view)
-    height, width = seen.shape[:2]
-    square = np.zeros((1, _SIDE, _SIDE, 3), np.uint8)
-    square[0, :height, :width] = seen
-    return square
-
-
 def _cells(stride: int) -> NDArray[np.float32]:
     """The upper left corners of all cells, float32 [n, 2] (x, y), row by row."""
-    side = _SIDE // stride
+    side = SIDE // stride
     y, x = np.divmod(np.arange(side * side, dtype=np.int32), side)
     return np.stack([x, y], 1).astype(np.float32) * stride
 
@@ -113,7 +103,7 @@ def _grids(outputs: Sequence[Rows], anchors: int) -> list[tuple[int, list[Rows],
         by_shape.setdefault(output.shape[1:], []).append(output[0])
     grids = []
     for stride in _STRIDES:
-        rows = anchors * (_SIDE // stride) ** 2
+        rows = anchors * (SIDE // stride) ** 2
         parts = [by_shape.get((rows, columns), []) for columns in (_SCORE, _BOX, _POINTS)]
         if [len(part) for part in parts] != [3 - anchors, 1, 1]:
             raise ValueError(

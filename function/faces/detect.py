@@ -14,11 +14,15 @@ import numpy as np
 from function.faces.exposure import lifted
 from function.faces.face import Box, Detection
 from function.faces.geometry import halve
+from function.runtime.engine import PROVIDERS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from function.runtime.engine import Engine
+
+SIDE = 640
+"""Of the largest view, and of the square that networks see which take one shape only."""
 
 _STRIDE = 32
 _CELL = 4
@@ -92,13 +96,30 @@ class CenterFace:
         self, pixels: NDArray[np.uint8], view: View, threshold: float = 0.5
     ) -> list[Detection]:
         """Faces in one view of an image, best score first, overlaps removed."""
-        return decode(self._engine.run(prepare(pixels, view)), view, threshold)
+        fixed = self._engine.provider != PROVIDERS["cpu"]
+        return decode(self._engine.run(prepare(pixels, view, fixed=fixed)), view, threshold)
 
 
-def prepare(pixels: NDArray[np.uint8], view: View) -> NDArray[np.float32]:
-    """CenterFace's input: float32 [1, 3, H', W'], RGB 0–255, sides multiples of 32."""
-    chw = rendered(pixels, view).transpose(2, 0, 1)[None]
-    return np.ascontiguousarray(chw, dtype=np.float32)
+def prepare(pixels: NDArray[np.uint8], view: View, *, fixed: bool = False) -> NDArray[np.float32]:
+    """CenterFace's input: float32 [1, 3, H', W'], RGB 0–255, sides multiples of 32.
+
+    Args:
+        pixels: uint8 [H, W, 3] RGB.
+        view: which part of it, and how large.
+        fixed: whether it is a square of `SIDE` whatever the view is. A GPU compiles or searches for
+            each new shape, which takes it longer than any number of pixels; a CPU does not.
+    """
+    seen = square(pixels, view) if fixed else rendered(pixels, view)[None]
+    return np.ascontiguousarray(seen.transpose(0, 3, 1, 2), dtype=np.float32)
+
+
+def square(pixels: NDArray[np.uint8], view: View) -> NDArray[np.uint8]:
+    """What a network sees in a view, in the upper left of a black square: [1, 640, 640, 3]."""
+    seen = rendered(pixels, view)
+    height, width = seen.shape[:2]
+    found = np.zeros((1, SIDE, SIDE, 3), np.uint8)
+    found[0, :height, :width] = seen
+    return found
 
 
 def rendered(pixels: NDArray[np.uint8], view: View) -> NDArray[np.uint8]:

@@ -160,8 +160,6 @@ NEEDED = ("detect", "identity")
 _CONVERTED = ("simswap_256", "simswap_512", "ghost_256", "hififace_256")
 _FROM_PHOTOS = ("uniface_256", "blendswap_256")
 _MESH = ("landmarks", "face_mesh_468")
-_LEAST_VIEW = (3, 32, 32)
-"""The smallest item of a detector; every multiple of 32 up to the family's may come."""
 
 
 def family_of(model: Model) -> Family:
@@ -262,10 +260,7 @@ def plan_key(model: Model, recipe: Recipe, library: Library, gpu: GpuFacts | Non
     return keys.key_for(
         model.file.sha256,
         keys.profiles_for(
-            [
-                (name, _LEAST_VIEW if model.role == "detect" else item, item)
-                for name, item in zip(names, family.items, strict=True)
-            ],
+            [(name, item, item) for name, item in zip(names, family.items, strict=True)],
             buckets(model),
         ),
         recipe,

@@ -19,6 +19,7 @@ from function.background.events.outcome import OutcomeKind
 from function.background.jobs.job import JobState
 from function.request_context import Lane
 from function.runtime import memory
+from function.runtime.backends import kernel_cache
 from function.telemetry.ending import Ending, ending
 from function.telemetry.gpu_metrics import GpuMetrics
 from warmup.phase import Phase
@@ -370,6 +371,11 @@ class Metrics:
             ),
         )
         replica.listeners.append(lambda phase: gpus.note() if phase is Phase.READY else None)
+        self._value(
+            "ember_gpu_kernels_refused",
+            "Files of compiled kernels that TensorRT-RTX has refused, so that it compiled anew.",
+            kernel_cache.refused,
+        )
 
     def _counter(self, name: str, doc: str, *labels: str) -> _Children[Counter]:
         self.described.append(Described(f"{name}_total", "counter", labels, doc))

@@ -100,10 +100,10 @@ def test_what_cannot_be_done_is_said_at_once(ember, words, settings, code, said)
 # --- keys and proofs --------------------------------------------------------------------------
 
 
-def test_a_detectors_plan_takes_every_view_of_a_search():
+def test_a_detectors_plan_takes_the_one_shape_that_views_have_on_a_gpu():
     key = families.plan_key(MODELS["detect"], Recipe(), Library("tensorrt", None, "11.4"), None)
     ((extent,),) = key.profiles
-    assert extent.shapes == ((1, 3, 32, 32), (1, 3, 640, 640), (1, 3, 640, 640))
+    assert extent.shapes == ((1, 3, 640, 640),) * 3
 
 
 def test_the_batch_sizes_of_the_manifest_are_in_the_key():

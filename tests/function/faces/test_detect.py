@@ -9,11 +9,27 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from function.faces.detect import View, decode, prepare
+from function.faces.detect import CenterFace, View, decode, prepare
 
 if TYPE_CHECKING:
-    from function.faces.detect import CenterFace
-    from tests.function.faces.conftest import Pixels
+    from numpy.typing import NDArray
+
+    from function.runtime.engine import Engine
+    from tests.function.faces.conftest import Counting, Pixels
+
+
+class OnGpu:
+    """An engine that says that it is on a GPU, and notes the shapes that it is fed."""
+
+    provider, items = "TensorRT", 1
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self.shapes: set[tuple[int, ...]] = set()
+
+    def run(self, *inputs: NDArray[np.float32]) -> list[NDArray[np.float32]]:
+        self.shapes.update(each.shape for each in inputs)
+        return self._engine.run(*inputs)
 
 
 def whole(pixels: Pixels, turn: int = 0) -> View:
@@ -135,3 +151,27 @@ def test_cells_of_one_face_give_one_detection_and_the_best_one():
     assert best.box.center == pytest.approx((100 + 2 * 4 * 5.5, 200 + 2 * 4 * 6.5))
     assert (best.box.width, best.box.height) == pytest.approx((40, 40))
     assert other.score == pytest.approx(0.55)
+
+
+@pytest.mark.parametrize("turn", range(4))
+@pytest.mark.parametrize("part", [(1.0, 1.0), (0.6, 1.0), (1.0, 0.7)])
+def test_on_a_gpu_all_views_have_one_shape_and_the_faces_are_the_same(
+    detector: CenterFace,
+    detect_engine: Counting,
+    hopper: Pixels,
+    turn: int,
+    part: tuple[float, float],
+):
+    height, width = (round(side * share) for side, share in zip(hopper.shape, part, strict=False))
+    scale = 640 / max(height, width)
+    size = round(width * scale), round(height * scale)
+    view = View("plain", (0, 0, width, height), size, turn)
+    engine = OnGpu(detect_engine)
+    found = CenterFace(engine).detect(hopper, view, 0.4)
+    right = detector.detect(hopper, view, 0.6)
+    assert engine.shapes == {(1, 3, 640, 640)}
+    for face in right:
+        like = min(found, key=lambda one: float(np.abs(one.points - face.points).max()))
+        wide = face.box.right - face.box.left
+        assert np.abs(like.points - face.points).max() < 0.02 * wide
+        assert abs(like.score - face.score) < 0.05

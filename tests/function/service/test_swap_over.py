@@ -10,6 +10,7 @@ import asyncio
 import threading
 from collections import Counter
 
+import cv2
 import numpy as np
 import pytest
 
@@ -40,7 +41,7 @@ class Node:
     def __init__(self):
         self.plans, self.coming = set(), set()
         self.refused, self.wrong = set(), set()
-        self.opened, self.runs = Counter(), Counter()
+        self.opened, self.runs, self.shapes = Counter(), Counter(), set()
         self.obtaining, self.go = threading.Event(), threading.Event()
         self.go.set()
         self.closed = False
@@ -85,6 +86,8 @@ class Counted:
 
     def run(self, *inputs):
         self.node.runs[self.role, self.backend] += 1
+        if self.backend == "tensorrt":
+            self.node.shapes.add((self.role, *(each.shape[1:] for each in inputs)))
         outputs = self.engine.run(*inputs)
         if self.backend == "tensorrt" and self.role in self.node.wrong:
             return [np.full_like(each, np.nan) for each in outputs]
@@ -158,6 +161,21 @@ async def test_plans_take_over_under_load_and_no_request_is_lost(service, node):
     assert len({len(result.faces) for result in results}) == 1
     distances = [result.faces[0].after for result in results]
     np.testing.assert_allclose(distances, distances[0], atol=0.01)
+
+
+async def test_after_a_plan_serves_no_shape_reaches_it_that_it_has_not_run(service, node):
+    node.coming = ROLES
+    await service.upgrade()
+    await service.swap(ORDER, Timings())
+    ran = set(node.shapes)
+    assert {role for role, *_ in ran} == ROLES
+    photo = cv2.imdecode(np.frombuffer(sample("collins"), np.uint8), cv2.IMREAD_COLOR)
+    for rows, columns in ((0, 200), (350, 0), (97, 31)):
+        border = (rows, 0, columns, 0, cv2.BORDER_REPLICATE)
+        _, made = cv2.imencode(".png", cv2.copyMakeBorder(photo, *border))
+        target = Upload(made.tobytes(), "target")
+        await service.swap(SwapRequest(ORDER.sources, target), Timings())
+    assert node.shapes == ran
 
 
 async def test_each_plan_takes_over_when_it_comes(service, node):
