@@ -122,6 +122,7 @@ def verify(
     type=_Payload(),
     help="Of a watermark that was read by other means; may be said several times.",
 )
+@click.option("--request", "requests", multiple=True, help="The id of a request that it names.")
 @_JSON
 def find(
     file: Path,
@@ -130,6 +131,7 @@ def find(
     key_files: tuple[Path, ...],
     since: datetime | None,
     payloads: tuple[str, ...],
+    requests: tuple[str, ...],
     as_json: bool,
 ) -> int:
     """Find the requests that made FILE, or that it was sent with.
@@ -139,7 +141,7 @@ def find(
     """
     settings, data = load(os.environ).audit, read(file)
     keys = _keys(settings, key_files)
-    wanted = WantedPicture.of(data, keys, payloads)
+    wanted = WantedPicture.of(data, keys, payloads, requests)
     found: list[AuditMatch] = []
     since = since.replace(tzinfo=UTC) if since else None
     _each(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from function.trust.audit.line import by_id, read
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from function.trust.audit.keyring import AuditKey
     from function.trust.audit.line import AuditFile, AuditLine
@@ -23,7 +23,8 @@ class AuditMatch:
     Attributes:
         line: the line.
         by: `output`, `target`, `source`, `reference` or `consent`, when it has the digest of just
-            these bytes in that place; `watermark`, when the picture carries the mark of the output.
+            these bytes in that place; `watermark`, when the picture carries the mark of the output;
+            `request`, when it says so itself, which anybody can write into it.
         sound: whether its code is right; None where its key is not there.
     """
 
@@ -39,16 +40,25 @@ class WantedPicture:
     Attributes:
         digests: of its bytes, by the id of the key that made each.
         payloads: of the watermarks that were read in it, 12 hexadecimal digits each.
+        requests: the ids of requests that its metadata name.
     """
 
     digests: Mapping[str, str]
     payloads: frozenset[str] = frozenset()
+    requests: frozenset[str] = frozenset()
 
     @classmethod
-    def of(cls, data: bytes, keys: Sequence[AuditKey], payloads: Sequence[str]) -> WantedPicture:
+    def of(
+        cls,
+        data: bytes,
+        keys: Sequence[AuditKey],
+        payloads: Iterable[str] = (),
+        requests: Iterable[str] = (),
+    ) -> WantedPicture:
         """Those of a file, as each key makes them."""
         digests = {key.id: key.digest(data) for key in keys}
-        return cls(digests, frozenset(payload.lower() for payload in payloads))
+        lower = (payload.lower() for payload in payloads)
+        return cls(digests, frozenset(lower), frozenset(requests))
 
 
 def find(file: AuditFile, wanted: WantedPicture, keys: Sequence[AuditKey]) -> Iterator[AuditMatch]:
@@ -68,4 +78,6 @@ def _matched(facts: Mapping[str, object], wanted: WantedPicture) -> str | None:
     sources = facts.get("sources")
     if digest and isinstance(sources, list) and digest in sources:
         return "source"
-    return "watermark" if str(facts.get("watermark")) in wanted.payloads else None
+    if str(facts.get("watermark")) in wanted.payloads:
+        return "watermark"
+    return "request" if str(facts.get("request")) in wanted.requests else None

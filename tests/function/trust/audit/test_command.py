@@ -119,6 +119,9 @@ def test_a_copy_that_was_changed_is_found_by_its_watermark(folder, keys, tmp_pat
     code, told = call(*words, "--payload", PAYLOAD.upper())
     assert code == 0
     assert "by its watermark:  kind swap  request wanted  entry http" in told
+    code, told = call(*words, "--request", "before")
+    assert code == 0
+    assert "by its request:  kind swap  request before" in told
 
 
 def test_a_line_that_was_changed_is_found_and_said_to_be(folder, keys, tmp_path):
