@@ -26,7 +26,7 @@ def test_a_replica_that_is_not_ready_is_alive_and_says_what_it_waits_for(cold):
     assert (told["ready"], told["cold"], told["phase"]) == (False, True, "starting")
     waiting = {"state": "waiting", "provider": None, "variant": None, "fetch": None}
     waiting["passed_over"] = []
-    assert told["models"] == dict.fromkeys(("detect", "landmarks", "identity"), waiting)
+    assert told["models"] == dict.fromkeys(("detect", "landmarks", "identity", "gate"), waiting)
     assert told["waiting_for"]
 
 
@@ -46,7 +46,7 @@ def test_warm_up_by_request_brings_the_replica_to_ready_once(cold):
     answer = cold.get("/readyz")
     assert answer.status == 200
     models = answer.json["models"]
-    assert models.keys() == {"detect", "landmarks", "identity"}
+    assert models.keys() == {"detect", "landmarks", "identity", "gate"}
     for told in models.values():
         assert (told["state"], told["provider"]) == ("warmed", "CPUExecutionProvider")
         assert told["fetch"]["state"] == "ready"
@@ -192,7 +192,7 @@ def broken_manifest(folder):
 
     text = embedded().read_text()
     text = text[text.index("[[model]]") :]  # its golden photos lie elsewhere
-    for file in embedded().parent.glob("*.onnx"):
+    for file in (*embedded().parent.glob("*.onnx"), *embedded().parent.glob("*.npy")):
         (folder / file.name).write_bytes(file.read_bytes())
     damaged = next(folder.glob("*.onnx"))
     damaged.write_bytes(damaged.read_bytes()[:-1] + b"x")

@@ -25,7 +25,7 @@ from warmup.retry import Retry
 
 from .test_server import ask, phases
 
-ROLES = ("detect", "identity", "landmarks")
+ROLES = ("detect", "gate", "identity", "landmarks")
 
 
 def small(photo):
@@ -204,6 +204,7 @@ def test_a_replica_whose_golden_result_is_another_never_becomes_ready(tmp_path):
         embedded()
         .read_text()
         .replace('uri = "', f'uri = "{embedded().parent}/')
+        .replace('"open_nsfw_', f'"{embedded().parent}/open_nsfw_')
         .replace("../samples", str(embedded().parent.parent / "samples"))
     )
     with started(manifest=tmp_path / "models.toml") as server:

@@ -14,7 +14,7 @@ from function.weights.proof import UnprovenError
 from tests import neural
 from warmup.failures import StoreError
 
-FREE = {"centerface", "insightface_2d106", "arcface", "xseg"}
+FREE = {"centerface", "insightface_2d106", "arcface", "xseg", "open_nsfw"}
 LARGE = {"gpen_1024", "gpen_2048"}
 
 
