@@ -151,8 +151,15 @@ class CudaMemory:
         self._held: list[int] = []
         self._pins: list[int] = []
         self._closed = False
-        with self.current():
-            self._stream = self._driver.stream()
+        self._stream: Any = None
+        try:
+            with self.current():
+                self._stream = self._driver.stream()
+        except CudaError:
+            if self._stream is not None:
+                with suppress(CudaError):
+                    self.close()
+            raise
 
     @property
     def stream(self) -> int:

@@ -9,6 +9,8 @@ import threading
 
 import numpy as np
 
+from function.runtime.backends.plan import PlanEngine, PlanTensor
+from function.runtime.engine import Ports
 from function.runtime.gpu import device, device_health
 from function.runtime.gpu import driver as driver_module
 from tests.gpu.standin import control
@@ -197,3 +199,64 @@ def order(module):
     cuda = [driver.cuDeviceGetUuid(number)[1].bytes.hex() for number in range(count)]
     seen = [each.uuid.partition("-")[2].replace("-", "") for each in nvml.visible()]
     return [cuda, seen]
+
+
+class Still:
+    """A plan that computes nothing; all that it does needs its device, as a real one does."""
+
+    inputs = (PlanTensor("x", np.dtype(np.float32)), PlanTensor("w", np.dtype(np.float16)))
+    outputs = (PlanTensor("y", np.dtype(np.float32)),)
+    sizes, fixed = (1, 4), False
+
+    def largest(self, size):
+        return {"x": (size, 8), "w": (1,)}
+
+    def shape(self, size, inputs):
+        return {"y": (size, 2)}
+
+    def enqueue(self, size, addresses, stream):
+        self.on_device()
+
+    def keep(self):
+        self.on_device()
+
+    def close(self):
+        self.on_device()
+
+    def on_device(self):
+        from cuda.bindings import driver
+
+        driver.cuCtxGetDevice()
+
+
+def lived(memory):
+    """The whole life of a plan."""
+    try:
+        plan = PlanEngine(Still(), memory(), Ports(constants={"w": 0.5}))
+        try:
+            for rows in (1, 3, 9):
+                plan.run(np.ones((rows, 8), np.float32))
+        finally:
+            plan.close()
+    except device.CudaError:
+        return False
+    return True
+
+
+def failing_anywhere():
+    """Plans in whose lives one call after the other fails; what each time was not given back."""
+    only("bindings")
+    assert lived(lambda: device.CudaMemory(0))
+    made = control.calls()
+    start = made.index("cuStreamCreate")
+    calls = [each for each in made[start:] if each != "cuCtxGetDevice"]
+    found, seen = {}, {}
+    for call in calls:
+        seen[call] = seen.get(call, 0) + 1
+        control.fail(call, 1, number=seen[call])
+        before = control.held()
+        fine = lived(lambda: device.CudaMemory(0))
+        control.mend()
+        left = {kind: n - before[kind] for kind, n in control.held().items() if n != before[kind]}
+        found[f"{call} {seen[call]}"] = [fine, left]
+    return [found, sorted(set(control.wrong()))]

@@ -125,3 +125,16 @@ def test_a_process_sees_the_first_slice_of_a_gpu_that_is_cut():
     cuda, nvml = standin.run(on_standin.order, "function.runtime.gpu.driver", **more)
     assert [each[:2] for each in cuda] == ["b0"]
     assert nvml == cuda
+
+
+def test_whichever_call_fails_in_the_life_of_a_plan_all_is_given_back_in_its_context():
+    found, wrong = standin.run(on_standin.failing_anywhere)
+    assert wrong == []
+    assert len(found) > 40
+    gives = {"cuStreamDestroy_v2": "streams", "cuMemFree_v2": "device", "cuMemFreeHost": "host"}
+    for call, (_, left) in found.items():
+        own = gives.get(call.split()[0])  # what cannot be given back stays, and nothing else
+        assert left == ({own: 1} if own else {}), call
+    failed = [call for call, (worked, _) in found.items() if not worked]
+    assert "cuStreamSynchronize 2" in failed
+    assert "cuMemFree_v2 1" not in failed
