@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from function.faces import families
 from warmup.failures import StoppedError, WarmupError
 from warmup.plans.nvml import visible
+from warmup.plans.plan_key import is_newer
 from warmup.plans.stored import open_plans, recipe
 from warmup.plans.tensorrt import runner
 
@@ -65,11 +66,13 @@ class LatePlans:
     def _here(self, wanted: Sequence[Model]) -> set[str]:
         plans = open_plans(self._settings)
         here: dict[str, bool] = {}
+        version = runner(recipe(self._settings.plans).flags).version
         for role, keys in needed(wanted, self._settings.plans, self._engines.gpus):
             found = next(filter(None, map(plans.find, keys)), None)
             if found:
                 found[1].close()
-            here[role] = here.get(role, True) and found is not None
+            runs = found is not None and not is_newer(found[0].built_by, version)
+            here[role] = here.get(role, True) and runs
         return {role for role, is_here in here.items() if is_here}
 
     def _build(self, roles: Sequence[str]) -> None:

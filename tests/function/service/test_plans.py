@@ -120,6 +120,20 @@ def test_a_replica_that_asks_later_gets_what_has_come_meanwhile(settings, cards,
     assert source.obtain(MODELS) == {"landmarks"}
 
 
+def test_a_plan_that_a_newer_library_has_built_is_none_and_is_built(
+    settings, published, cards, builder
+):
+    cards(ADA)
+    started, own = builder(""), open_plans(settings)
+    assert own.fetch(published)
+    sidecar, found = own.find(published)
+    found.close()
+    own._note(replace(sidecar, built_by="99.0"))
+    assert plans.LatePlans(settings, settings.engines).obtain(MODELS) == set()
+    assert building(settings).obtain(MODELS) == set()
+    assert len(started) == 1
+
+
 @pytest.fixture
 def builder(monkeypatch):
     """What is started in the place of `ember engines build`."""
