@@ -133,6 +133,17 @@ def test_every_extra_is_documented_and_has_a_command_that_is_tried():
     assert TRIES.keys() | {"pycuda", "tensorrt", "tensorrt-lean"} == extras
 
 
+def test_errors_name_extras_that_there_are_and_no_package_of_an_index():
+    named = set()
+    for package in ("function", "warmup", "keepalive"):
+        for path in (ROOT / package).rglob("*.py"):
+            text = path.read_text()
+            assert "ember-function[" not in text, path
+            named |= set(re.findall(r"""\bbring\(["']([a-z0-9-]+)["']\)""", text))
+    assert named
+    assert named <= PROJECT["optional-dependencies"].keys()
+
+
 @pytest.mark.parametrize("extras", LINES, ids=named)
 def test_a_documented_line_gives_what_it_says(extras, environment, linked, files, tmp_path):
     assert linked.closure(extras)[1] <= NOT_HERE

@@ -121,7 +121,7 @@ def lean_runtime() -> Path:
                 return found[0]
     raise UnavailableError(
         "the full TensorRT runs version-compatible plans by the lean runtime, which is not here:"
-        " pip install 'ember-function[tensorrt-lean]'"
+        f" {bring('tensorrt-lean')}"
     )
 
 
