@@ -224,7 +224,7 @@ def test_the_full_library_may_run_compatible_plans_by_the_lean_runtime(
     on_host, tmp_path, monkeypatch
 ):
     graph, recipe = dense(tmp_path / "model.onnx", 16, 8), Recipe(flags=("version-compatible",))
-    with pytest.raises(UnavailableError, match=r"pip install 'ember-function\[tensorrt-lean\]'"):
+    with pytest.raises(UnavailableError, match=r"make install EXTRAS=tensorrt-lean"):
         opened(on_host, tmp_path, graph, [1], recipe=recipe)
     monkeypatch.setattr(backend, "lean_runtime", lambda: tmp_path / "libnvinfer_lean.so.11")
     on_host.closed = False
