@@ -279,6 +279,9 @@ bench-overhead: $(VENV)/.dev ## a call that does nothing, through all of admissi
 bench-elastic: $(VENV)/.dev ## planned settings against naive ones on simulated loads
 	$(BIN)/python -m tests.bench.elastic $(ARGS)
 
+bench-trust: $(VENV)/.dev ## what the gate, the marks and the audit cost a swap, and a start
+	$(BIN)/python -m tests.bench.trust $(ARGS)
+
 bench-cost: $(VENV)/.dev ## what a swap costs in each class of the price list, and fair prices
 	$(BIN)/python -m tests.bench.cost $(ARGS)
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Self
+from typing import TYPE_CHECKING, Self
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 
 class DocumentedEnum(StrEnum):
@@ -17,3 +20,8 @@ class DocumentedEnum(StrEnum):
         member._value_ = value
         member.meaning = meaning
         return member
+
+
+def meanings(words: Iterable[DocumentedEnum]) -> str:
+    """The words of a label, each with what it means."""
+    return "; ".join(f"`{each}`: {each.meaning}" for each in words)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from function.faces.pipeline import SwappedFace
     from function.images.kinds import FileKind
     from function.quality_warning import QualityWarning
+    from function.trust.marks import Marks
 
 ProgressCallback = Callable[[int, int], None]
 """Called in the event loop with how many frames of a clip are done, and how many it has."""
@@ -53,6 +54,8 @@ class SwapRequest:
         format: "jpeg", "png", "webp" or "avif"; None for the target's own (see `default_format`).
         quality: 1–100, or None for the format's default.
         options: what the caller chose about the result.
+        consent: that the person on the sources agrees: who says so, in words or as a signed token.
+        label: the language of a visible label, where the caller wants one.
     """
 
     sources: tuple[Upload, ...]
@@ -62,6 +65,8 @@ class SwapRequest:
     format: str | None = None
     quality: int | None = None
     options: SwapOptions = field(default_factory=SwapOptions)
+    consent: str | None = None
+    label: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +77,7 @@ class SwapResult:
         image: the file.
         faces: those that were swapped; of a clip those of one frame.
         most_faces: how many were swapped at most in one frame of a clip; None for a photo.
+        marks: what it carries that tells that it is a swap.
     """
 
     image: bytes
@@ -81,6 +87,7 @@ class SwapResult:
     source: Face
     warnings: tuple[QualityWarning, ...]
     most_faces: int | None = None
+    marks: Marks | None = None
 
     def facts(self) -> dict[str, Any]:
         """The facts for jobs and events, ready for JSON."""
@@ -91,6 +98,7 @@ class SwapResult:
             "height": self.size[1],
             "faces": len(self.faces) if self.most_faces is None else self.most_faces,
             "warnings": [str(each) for each in self.warnings],
+            "marks": self.marks.facts() if self.marks else None,
         }
 
 
@@ -107,6 +115,7 @@ class ClipRequest:
         kind: what `out` becomes; None for the target's own.
         quality: 1–100, or None for a good one.
         options: what the caller chose about the result.
+        consent, label: as in `SwapRequest`.
     """
 
     sources: tuple[Upload, ...]
@@ -117,6 +126,8 @@ class ClipRequest:
     kind: FileKind | None = None
     quality: int | None = None
     options: SwapOptions = field(default_factory=SwapOptions)
+    consent: str | None = None
+    label: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +143,7 @@ class ClipResult:
         most_faces: how many were swapped at most in one frame.
         warnings: what may look wrong.
         source: the source face that was used.
+        marks: what it carries that tells that it is a swap.
     """
 
     media_type: str
@@ -142,6 +154,7 @@ class ClipResult:
     most_faces: int
     warnings: tuple[QualityWarning, ...]
     source: Face
+    marks: Marks | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,13 +74,22 @@ class BackgroundSwapper:
                 wanted.like,
                 quality=wanted.quality,
                 options=wanted.options,
+                consent=wanted.consent,
+                label=wanted.label,
             )
             progress = watch.progress if watch else lambda *_: None
             parts = Doubled(Folder(Path(folder, "parts")), watch) if watch else None
             made = await self.service.clip(clip, trace, progress=progress, parts=parts)
             image = await asyncio.to_thread(out.read_bytes)
         return SwapResult(
-            image, made.media_type, made.size, (), made.source, made.warnings, made.most_faces
+            image,
+            made.media_type,
+            made.size,
+            (),
+            made.source,
+            made.warnings,
+            made.most_faces,
+            made.marks,
         )
 
     def lanes(self) -> list[Lane]:

@@ -60,7 +60,7 @@ async def swap_folder(
     progress = Progress(console=console, transient=True, disable=not console.is_terminal)
     taken: set[str] = set()
     failed = 0
-    async with opened(settings) as service:
+    async with opened(settings, swaps=True) as service:
         with progress:
             bar = progress.add_task("Swapping", total=len(targets))
             ahead = settings.engines.threads or usable_cpus()

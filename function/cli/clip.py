@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from typing import TYPE_CHECKING
+from uuid import uuid4
 
 import click
 
@@ -15,8 +16,11 @@ from function.service import report
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from function.requests import ClipRequest
+    from function.requests import ClipRequest, PartStore
     from function.settings import Settings
+
+_REQUEST = "request"
+"""The part of a clip that has its id."""
 
 
 def becomes(target: Path, out: Path | None, format_: str | None) -> FileKind | None:
@@ -52,15 +56,18 @@ async def swap_clip(settings: Settings, wanted: ClipRequest, *, as_json: bool) -
     from rich.console import Console
     from rich.progress import Progress
 
+    from function.cli.job import commanded
     from function.cli.session import opened
     from function.problems import Problem
+    from function.request_context import current
     from function.telemetry.timings import Timings
     from function.video.parts import Folder
 
     parts = Folder(wanted.out.with_name(f".{wanted.out.name}.parts"))
     console = Console(stderr=True, highlight=False, markup=False, emoji=False, soft_wrap=True)
     progress = Progress(console=console, transient=True, disable=not console.is_terminal)
-    async with opened(settings) as service:
+    current.set(commanded(await _request_id(parts)))
+    async with opened(settings, swaps=True) as service:
         with progress:
             bar = progress.add_task("Swapping", total=None)
             try:
@@ -82,6 +89,13 @@ async def swap_clip(settings: Settings, wanted: ClipRequest, *, as_json: bool) -
         warnings = f"; warnings: {', '.join(result.warnings)}" if result.warnings else ""
         frames = f"{result.swapped} of {result.frames} frames swapped"
         console.print(f"{wanted.out}: {frames}, {result.seconds:.1f} seconds{warnings}")
+
+
+async def _request_id(parts: PartStore) -> str:
+    """An id for the clip, the same when it is gone on with: its frames carry it."""
+    if (kept := await parts.get(_REQUEST)) is None:
+        await parts.put(_REQUEST, kept := uuid4().hex.encode())
+    return kept.decode()
 
 
 def _kind(path: Path) -> FileKind | None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 from function.cli.files import named_after, read
+from function.request_context import Entry, Lane, RequestContext, Sender, current
 from function.requests import Upload
 from function.service import report
 from function.telemetry.timings import Timings
@@ -45,6 +47,12 @@ class Done:
         return f"{count} swapped, distance to the source {changes}{warnings}"
 
 
+def commanded(request_id: str | None = None) -> RequestContext:
+    """For whom a command works: whoever gave it, by an id of its own unless it has one."""
+    sender = Sender(Entry.COMMAND, request_id or uuid4().hex)
+    return RequestContext(Lane.INTERACTIVE, sender=sender)
+
+
 async def swapped(service: Service, wanted: SwapRequest, target: Path) -> Done:
     """Swap one target.
 
@@ -52,5 +60,6 @@ async def swapped(service: Service, wanted: SwapRequest, target: Path) -> Done:
         Problem: a photo cannot be used.
     """
     timings = Timings()
+    current.set(commanded())
     upload = Upload(read(target), f"target {target.name}")
     return Done(target, await service.swap(replace(wanted, target=upload), timings), timings)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from typing import TYPE_CHECKING
 
 from function.process.wiring.service import build_service
@@ -17,16 +17,22 @@ if TYPE_CHECKING:
 
 
 @asynccontextmanager
-async def opened(settings: Settings) -> AsyncIterator[Service]:
+async def opened(settings: Settings, *, swaps: bool = False) -> AsyncIterator[Service]:
     """A service that can work, but is neither warm nor on variants: that pays only for a server.
 
+    Args:
+        settings: all of them.
+        swaps: whether it will swap, for which lists and the audit have to be open.
+
     Raises:
+        SettingsError: what the settings name for trust cannot be used.
         WarmupError: the models cannot be loaded, or there is nothing that runs them.
     """
     installed.check()
     ready = build_service(variables.replace(settings, variant=None))
     try:
-        await ready.load()
-        yield ready
+        async with ready.trust.running() if swaps else nullcontext():
+            await ready.load()
+            yield ready
     finally:
         ready.close()

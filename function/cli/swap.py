@@ -49,6 +49,8 @@ if TYPE_CHECKING:
 @click.option("--weight", type=click.IntRange(0, 100), help="Percent of the source's identity.")
 @click.option("--enhance", type=click.IntRange(0, 100), help="Percent of the enhanced face.")
 @click.option("--masks", metavar="WHICH", help="Of box, occlusion, area and region, with commas.")
+@click.option("--consent", metavar="TEXT", help="Who says that the person on SOURCE agrees.")
+@click.option("--label", metavar="LANGUAGE", help="Show in the result, in words, what it is.")
 @click.option("--json", "as_json", is_flag=True, help="Write one line of JSON for each photo.")
 def swap(
     *,
@@ -62,6 +64,8 @@ def swap(
     weight: int | None,
     enhance: int | None,
     masks: str | None,
+    consent: str | None,
+    label: str | None,
     as_json: bool,
 ) -> None:
     """Put the face of SOURCE onto the faces of TARGET.
@@ -92,6 +96,8 @@ def swap(
         format=format_,
         quality=quality,
         options=_options(boost, weight, enhance, masks),
+        consent=consent,
+        label=label,
     )
     settings = load(os.environ)
     if kind and out:
@@ -99,7 +105,16 @@ def swap(
             out /= target.name
             protect(out, [*people, target])
         clip = ClipRequest(
-            wanted.sources, target, out, wanted.faces, wanted.like, kind, quality, wanted.options
+            wanted.sources,
+            target,
+            out,
+            wanted.faces,
+            wanted.like,
+            kind,
+            quality,
+            wanted.options,
+            consent,
+            label,
         )
         asyncio.run(swap_clip(settings, clip, as_json=as_json))
     elif target.is_dir():
@@ -123,7 +138,7 @@ async def _single(settings: Settings, wanted: SwapRequest, target: Path) -> Done
     from function.cli.job import swapped
     from function.cli.session import opened
 
-    async with opened(settings) as service:
+    async with opened(settings, swaps=True) as service:
         return await swapped(service, wanted, target)
 
 

@@ -16,7 +16,7 @@ from aiohttp import hdrs
 from function.admission.caller import RejectedError
 from function.http.edge import exchange_of
 from function.problems import Problem
-from function.request_context import Lane, current
+from function.request_context import Entry, Lane, Sender, current
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -102,6 +102,9 @@ class AdmittedExchange:
         wanted_s, lane = _wanted_s(request), _lane(request, caller)
         self._admitted = self._admission.admission.admit(
             caller, lane, began=began, wanted_s=wanted_s, waits=self._waits
+        )
+        self._admitted.context.sender = Sender(
+            Entry.HTTP, self._exchange.request_id, caller.subject, caller.tier.name
         )
         return await self._admitted.__aenter__()
 

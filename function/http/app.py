@@ -36,6 +36,7 @@ def application(
         [
             web.post("/v1/swap", swaps.swap, expect_handler=_later),
             web.post("/v1/faces", swaps.faces, expect_handler=_later),
+            web.post("/v1/verify", swaps.verify, expect_handler=_later),
             web.get("/v1/jobs", jobs.some),
             web.put(f"/v1/jobs/{{id:{ID}}}", jobs.put, expect_handler=_later),
             web.get(f"/v1/jobs/{{id:{ID}}}", jobs.get),

@@ -130,7 +130,7 @@ def from_multipart(data: bytes | bytearray, boundary: str, table: Table) -> Sent
                 raise Problem("bad_value", f"`{name}` is given more than once.", field=name)
             text = _text(part.data, name)
             is_number = spec.schema["type"] == "integer" and _WHOLE.fullmatch(text)
-            values[name] = _checked(int(text) if is_number else text, spec, name)
+            values[name] = checked_value(int(text) if is_number else text, spec, name)
     return SentForm(photos, values)
 
 
@@ -152,7 +152,7 @@ def from_json(data: bytes | bytearray, table: Table) -> SentForm:
             _check_count(name, spec, len(uris))
             photos[name] = tuple(_photo(uri, name) for uri in uris)
         else:
-            values[name] = _checked(_short(value, spec, name), spec, name)
+            values[name] = checked_value(_short(value, spec, name), spec, name)
     return SentForm(photos, values)
 
 
@@ -228,8 +228,12 @@ def checked_upload(upload: Upload) -> Upload:
     return upload
 
 
-def _checked(value: object, spec: Value, name: str) -> object:
-    """The value, when it is one that the field can have."""
+def checked_value(value: object, spec: Value, name: str) -> object:
+    """The value, when it is one that the field can have.
+
+    Raises:
+        Problem: `bad_value`; it is not.
+    """
     schema = spec.schema
     if schema["type"] == "integer":
         least, most = schema["minimum"], schema["maximum"]

@@ -14,7 +14,9 @@ from function.http.fields import (
     JSON,
     MULTIPART,
     Form,
+    Value,
     checked_upload,
+    checked_value,
     from_json,
     from_multipart,
 )
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
     from function.http.fields import SentForm, Table
     from function.http.uris import Fetch
 
+CONSENT = "Ember-Consent"
+"""The header that is the field `consent`, for bodies that are made before anybody has agreed."""
 FETCHES = 1024, 16
 """How many URIs are fetched at once, and for one caller."""
 
@@ -84,6 +88,9 @@ class FormReader:
         for name, spec in table.items():
             if spec.required and name not in found.photos and name not in found.values:
                 raise Problem("missing_field", f"`{name}` is missing.", field=name)
+        if isinstance(field := table.get("consent"), Value) and CONSENT in request.headers:
+            said = checked_value(_header(request, CONSENT), field, "consent")
+            found.values.setdefault("consent", said)
         return found
 
     async def fetched(self, sent: SentForm, request: Request) -> Form:
@@ -125,6 +132,18 @@ def no_query(request: Request, known: Collection[str] = ()) -> None:
                 field=name[:80],
                 hint="Put fields into the body.",
             )
+
+
+def _header(request: Request, name: str) -> str:
+    """The text of a header.
+
+    Raises:
+        Problem: `bad_value`; it is not UTF-8.
+    """
+    text = request.headers[name]
+    if any("\ud800" <= each <= "\udfff" for each in text):
+        raise Problem("bad_value", f"The header {name} is not UTF-8.", field=name)
+    return text
 
 
 def _content_type(request: Request) -> tuple[str, str]:

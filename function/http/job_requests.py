@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from function.background.jobs import webhook as callbacks
 from function.background.jobs.files import JobFilesError, NoSpaceError
-from function.background.jobs.job import Callback, JobSpec, key_of
+from function.background.jobs.job import TIER, Callback, JobSpec, key_of
 from function.background.jobs.store import JobStoreFullError, OpenedJob
 from function.background.records import RecordStoreError
 from function.faces.options import SwapOptions
@@ -102,7 +102,8 @@ class JobRequests:
             sources=len(form.photos["source"]),
             targets=targets,
             like="like" in form.photos,
-            options={name: form.values[name] for name in OPTIONS if name in form.values},
+            options={name: form.values[name] for name in OPTIONS if name in form.values}
+            | {TIER: caller.tier.name},
             outputs=outputs,
             prices=prices,
             receipt=await admitted.pay(sum(prices)),

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 ANY = "*"
 _SENT = (
-    "Authorization, Content-Type, Ember-Lane, Ember-Ping, Ember-Request-Id, Idempotency-Key,"
-    " If-None-Match, If-Range, Last-Event-ID, Prefer, Range, Request-Timeout, traceparent,"
-    " tracestate, X-Request-Id"
+    "Authorization, Content-Type, Ember-Consent, Ember-Lane, Ember-Ping, Ember-Request-Id,"
+    " Idempotency-Key, If-None-Match, If-Range, Last-Event-ID, Prefer, Range, Request-Timeout,"
+    " traceparent, tracestate, X-Request-Id"
 )
 _TOLD = (
     "Accept-Ranges, Allow, Content-Range, Ember-Degraded, Ember-Event, Ember-Request-Id,"

@@ -66,6 +66,15 @@ async def look_price(prices: Prices, photo: Upload) -> int:
     return prices.of_look(await _photo(photo), len(photo.data))
 
 
+async def verify_price(prices: Prices, file: Upload) -> int:
+    """Tokens for looking at what a photo or a clip carries.
+
+    Raises:
+        Problem: it cannot be read.
+    """
+    return prices.of_look(await _target(file), len(file.data))
+
+
 async def _photo(photo: Upload) -> int:
     """Pixels of a photo."""
     return _known(photo, await offload(len(photo.data), size.pixels, photo.data))

@@ -1,4 +1,4 @@
-"""The calls: `POST /v1/swap` and `POST /v1/faces`."""
+"""The calls: `POST /v1/swap`, `POST /v1/faces` and `POST /v1/verify`."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from function.http.edge import exchange_of
 from function.http.fields import JSON
 from function.http.jobs import wants_job
 from function.http.offload import offload
-from function.http.pricing import look_price, price
-from function.http.tables import FACES, SWAP, selected
+from function.http.pricing import look_price, price, verify_price
+from function.http.tables import FACES, SWAP, VERIFY, selected
 from function.images.formats import FORMATS
 from function.images.kinds import FileKind
 from function.problems import Problem
@@ -124,6 +124,19 @@ class SwapHandlers:
         facts = report.of_faces(found, exchange.trace)
         return answers.plain({"request_id": exchange.request_id} | facts)
 
+    async def verify(self, request: Request) -> Response:
+        """What a file carries that tells whether it is a swap, as JSON."""
+        check_open(self.replica)
+        exchange = exchange_of(request)
+        async with self.admission.admit(request) as admitted:
+            form = await self.forms.read(request, VERIFY)
+            accept.best(accept.accepted(request), [JSON])
+            file = form.photos["file"][0]
+            tokens = await verify_price(admitted.prices, file) if admitted.pays else 0
+            async with admitted.work(tokens):
+                found = await self.service.verify(file, exchange.trace)
+        return answers.plain({"request_id": exchange.request_id} | found.facts())
+
 
 def _report(result: SwapResult, exchange: Exchange, *, inline: bool) -> Response:
     """Everything about a swap as JSON, the photo in base64 among it if `inline`."""
@@ -141,6 +154,8 @@ def _swap_request(form: Form) -> SwapRequest:
         format=form.values.get("format"),
         quality=form.values.get("quality"),
         options=SwapOptions.of(form.values),
+        consent=form.values.get("consent"),
+        label=form.values.get("label"),
     )
 
 

@@ -63,15 +63,26 @@ SWAP: Table = {
             "maxLength": 64,
         },
     ),
+    "consent": Value(
+        "That the person on the sources agrees: who says so and for what, in words, or as a signed"
+        " token. Whether it has to be there is said by `trust` of `/readyz`.",
+        {"type": "string", "minLength": 1, "maxLength": 4096},
+    ),
+    "label": Value(
+        "The language of a visible label in the result that says what it is; without it, as the"
+        " server is set up.",
+        {"type": "string", "pattern": "^[a-z]{2}(-[A-Za-z]{2,4})?$", "maxLength": 8},
+    ),
     "image": Value(
         "Whether a JSON answer has the image.",
         {"type": "string", "enum": ["base64", "none"], "default": "base64"},
     ),
 }
-OPTIONS = ("faces", "format", "quality", "boost", "weight", "enhance", "masks")
+OPTIONS = ("faces", "format", "quality", "boost", "weight", "enhance", "masks", "consent", "label")
 """The fields of a swap that are no photos and say how it is made."""
 
 FACES: Table = {"image": Photos("The photo to look at.", required=True)}
+VERIFY: Table = {"file": Photos("The photo, animation or video to look at.", required=True)}
 JOB: Table = {
     "source": SWAP["source"],
     "target": Photos(

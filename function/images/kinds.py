@@ -77,3 +77,15 @@ def animation(data: bytes | bytearray) -> FileKind | None:
 def clip(data: bytes | bytearray) -> FileKind | None:
     """The kind of a clip, be it a video or an animation, from the whole file."""
     return video(data[:HEAD]) or animation(data)
+
+
+def media_type(head: bytes | bytearray) -> str:
+    """The media type of a photo or a video; "" for whatever else it is.
+
+    Args:
+        head: the file, or its first `HEAD` bytes.
+    """
+    if kind := video(head):
+        return str(kind)
+    found = signature.image_format(bytes(head[:HEAD]))
+    return f"image/{found.lower()}" if found else ""

@@ -71,7 +71,7 @@ def run() -> int:
         return serve(settings, timeline)
     except KeyboardInterrupt:
         return Exit.INTERRUPTED
-    except WarmupError as error:
+    except (SettingsError, WarmupError) as error:
         return _refuse(str(error), error.exit_code)
     except Exception:
         # Not Python's own report, which would be many lines where a log has one for each event.

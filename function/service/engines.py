@@ -137,6 +137,11 @@ class Engines:
         return {role: engine.provider for role, engine in self.by_role.items() if engine.loaded}
 
     @property
+    def digests(self) -> dict[str, str]:
+        """The first digits of the digest of each model, by role."""
+        return {role: model.file.sha256[:12] for role, model in self._models.items()}
+
+    @property
     def skipped(self) -> list[SkippedBackend]:
         """The backends that do not run a model, as it was last loaded."""
         return [skipped for each in list(self._skipped.values()) for skipped in each]

@@ -65,6 +65,7 @@ class Health:
             "phase": str(replica.phase),
             "waiting_for": reason or _WAITING_FOR.get(replica.phase),
             "models": engines.facts(),
+            "trust": self.service.trust.facts(),
             "degraded": list(engines.degraded),
             "last_error": replica.last_error,
         }

@@ -37,6 +37,7 @@ def of_swap(result: SwapResult, timings: Timings, *, image: bool) -> Report:
         "image": photo,
         "source": {"box": _box(result.source.box), "pose": _pose(result.source.pose)},
         "faces": [_swapped(face) for face in result.faces],
+        "marks": result.marks.facts() if result.marks else None,
         "warnings": _words(result.warnings),
         "timings": _stages(timings),
     }
@@ -51,6 +52,7 @@ def of_clip(result: ClipResult) -> Report:
         "seconds": round(result.seconds, 3),
         "frames": result.frames,
         "swapped": result.swapped,
+        "marks": result.marks.facts() if result.marks else None,
         "warnings": _words(result.warnings),
     }
 

@@ -23,6 +23,8 @@ from function.runtime.scheduling.workers import Workers
 from function.service.engine_config import EngineConfig
 from function.service.engines import Engines
 from function.telemetry.timings import Timings
+from function.trust.gate.verdict import GateRefusedError
+from function.trust.trust import Trust
 from function.video.limits import ClipLimits
 from warmup.timeline import Timeline
 
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
     )
     from function.runtime.engine import Engine
     from function.runtime.scheduling.observer import Observer
+    from function.service.verification import Verification
     from function.service.work import Work
     from warmup.models.golden import Golden
     from warmup.models.manifest import Model
@@ -62,10 +65,11 @@ class Service:
         expected: the photos for that and what they must give; None for the sample photos, of which
             any result counts as right.
         timeline: gets the spans of the start.
+        trust: what every swap passes through besides being made; None for what is on by default.
 
     Attributes:
         imports: what is heavy to import.
-        clips: what videos and animations may have.
+        clips, trust: as given.
 
     Raises:
         ManifestError: the manifest has not what is needed.
@@ -82,7 +86,10 @@ class Service:
         swaps: int = 1,
         expected: Golden | None = None,
         timeline: Timeline | None = None,
+        trust: Trust | None = None,
     ) -> None:
+        self.trust = trust or Trust()
+        self.trust.models = lambda: self.engines.digests
         self.timeline = timeline or Timeline()
         self.imports = Imports(self.timeline)
         self._permits = ComputePermits(workers)
@@ -176,6 +183,13 @@ class Service:
         wanted = SwapRequest((Upload(source, "source"),), Upload(target, "target"))
         try:
             result = await self.swap(wanted, Timings())
+        except GateRefusedError as problem:
+            from function.runtime.sanity import WrongResultError
+
+            raise WrongResultError(
+                "golden check: the gate refuses the photos that a warm-up swaps; is"
+                " EMBER_GATE_THRESHOLD too low, or is this another model than it was made for?"
+            ) from problem
         except NoFaceError as problem:
             if not expected:
                 raise
@@ -235,6 +249,16 @@ class Service:
         roles = [role for role in _FINDING if role in self.engines.by_role]
         async with self._slot(timings, roles) as work:
             return await work.faces(upload, timings)
+
+    async def verify(self, upload: Upload, timings: Timings) -> Verification:
+        """Say what a photo or a clip carries that tells whether it is a swap.
+
+        Raises:
+            Problem: the file cannot be used, or the replica is not ready. Nothing found is none.
+        """
+        roles = [role for role in _FINDING if role in self.engines.by_role]
+        async with self._slot(timings, roles) as work:
+            return await work.verify(upload, timings)
 
     async def swap(self, wanted: SwapRequest, timings: Timings) -> SwapResult:
         """Swap faces as ordered. Cancelling the call drops every step that has not begun.
@@ -339,7 +363,7 @@ class Service:
             from function.service.work import Work
 
             self._work = self._work or Work(
-                self.engines, self._workers, self._max_pixels, self.clips
+                self.engines, self._workers, self._max_pixels, self.clips, self.trust
             )
         return self._work
 

@@ -22,11 +22,14 @@ from function.images.kinds import FileKind
 from function.problems import NoFaceError
 from function.quality_warning import QualityWarning
 from function.request_context import current
-from function.requests import FoundFaces, SwapResult
+from function.requests import FoundFaces, SwapResult, Upload
 from function.service import degenerate, golden
+from function.service.verifier import Verifier
+from function.trust.case import Wish
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Sequence
+    from collections.abc import Awaitable, Callable, Sequence
+    from pathlib import Path
 
     import numpy as np
     from numpy.typing import NDArray
@@ -41,11 +44,13 @@ if TYPE_CHECKING:
         PartStore,
         ProgressCallback,
         SwapRequest,
-        Upload,
     )
     from function.runtime.scheduling.workers import Workers
     from function.service.engines import Engines
+    from function.service.verification import Verification
     from function.telemetry.timings import Timings
+    from function.trust.case import Case
+    from function.trust.trust import Trust
     from function.video.clip_swapper import ClipSwapper
     from function.video.limits import ClipLimits
     from warmup.models.golden import Golden
@@ -67,16 +72,23 @@ class Work:
         workers: where everything that takes time is done.
         max_pixels: the largest image that is decoded.
         clips: what videos and animations may have.
+        trust: what every swap passes through besides being made.
     """
 
     def __init__(
-        self, engines: Engines, workers: Workers, max_pixels: int, clips: ClipLimits
+        self,
+        engines: Engines,
+        workers: Workers,
+        max_pixels: int,
+        clips: ClipLimits,
+        trust: Trust,
     ) -> None:
         stages = engines.stages()
         self._pipeline = Pipeline(stages, stages.swapper())
         self._run = workers.run
         self._max_pixels = max_pixels
         self._clips = clips
+        self._trust = trust
 
     async def faces(self, upload: Upload, timings: Timings) -> FoundFaces:
         """The faces of a photo, as `Service.faces` returns them."""
@@ -85,29 +97,52 @@ class Work:
         )
         return FoundFaces(picture.size, tuple(faces), picture.warnings)
 
+    async def verify(self, upload: Upload, timings: Timings) -> Verification:
+        """What a file carries, as `Service.verify` does."""
+        verifier = Verifier(self._pipeline, self._trust.marker, self._max_pixels, self._clips)
+        return await self._run(verifier.verify, upload, timings)
+
     async def swap(self, wanted: SwapRequest, timings: Timings) -> SwapResult:
         """Swap a photo or an animation, as `Service.swap` does."""
-        kind = wanted.target.clip
-        if wanted.format in {None, "webp"} and kind and kind.still:
-            return await self._animation(wanted, kind, timings)
+        async with self._case(wanted, timings) as case:
+            kind = wanted.target.clip
+            if wanted.format in {None, "webp"} and kind and kind.still:
+                result = await self._animation(wanted, kind, timings, case)
+            else:
+                result = await self._photo(wanted, timings, case)
+            await case.made(result.image)
+        return result
+
+    async def _photo(self, wanted: SwapRequest, timings: Timings, case: Case) -> SwapResult:
+        """Swap a photo."""
         pipeline = self._pipeline
         options = _cheaper(fitting(wanted.options, pipeline.models))
         (target, faces), (source, warnings), reference = await _all(
             self._run(
-                self._find, wanted.target, timings, identify=True, quick=current.get().quick_search
+                self._find,
+                wanted.target,
+                timings,
+                identify=True,
+                quick=current.get().quick_search,
+                seen=case.look,
             ),
-            self._person(wanted.sources, timings),
+            self._person(wanted.sources, timings, case),
             self._reference(wanted.like, timings),
         )
         if not faces:
             raise NoFaceError("No face was found in the target photo.", image="target")
         chosen = choose(faces, wanted.faces, reference, pipeline.models.identity.metric)
-        canvas, own = await self._run(pipeline.swap, target, chosen, source, timings, options)
-        result = replace(target, pixels=canvas)
+
+        def work() -> tuple[Picture, list[tuple[QualityWarning, ...]]]:
+            case.check_people(target, chosen)
+            canvas, own = pipeline.swap(target, chosen, source, timings, options)
+            return case.mark(replace(target, pixels=canvas), chosen), own
+
+        result, own = await self._run(work)
         name = wanted.format or default_format(target)
         image, judged = await asyncio.gather(
-            self._run(_encode, result, name, wanted.quality, timings),
-            self._run(pipeline.judge, canvas, chosen, own, source, timings),
+            self._run(_encode, result, name, wanted.quality, timings, case),
+            self._run(pipeline.judge, result.pixels, chosen, own, source, timings),
         )
         flattened = (QualityWarning.ALPHA_FLATTENED,) if flattens(result, name) else ()
         every = [
@@ -115,6 +150,7 @@ class Work:
             *warnings,
             *(c for face in judged for c in face.warnings),
             *flattened,
+            *case.warnings,
         ]
         return SwapResult(
             image=image,
@@ -123,15 +159,16 @@ class Work:
             faces=tuple(judged),
             source=source.face,
             warnings=tuple(dict.fromkeys(every)),
+            marks=case.marks,
         )
 
     async def _person(
-        self, uploads: Sequence[Upload], timings: Timings
+        self, uploads: Sequence[Upload], timings: Timings, case: Case
     ) -> tuple[SourceFace, tuple[QualityWarning, ...]]:
         """The person on the source photos, which are opened one after the other to save memory."""
         person, warnings = Person(self._pipeline.models.identity.metric), []
         for number, upload in enumerate(uploads):
-            portrait, more = await self._run(self._portrait, upload, timings)
+            portrait, more = await self._run(self._portrait, upload, timings, case)
             if portrait is None:
                 raise NoFaceError(
                     f"No face was found in source photo {number}.",
@@ -164,15 +201,20 @@ class Work:
         """Swap a clip, as `Service.clip` does."""
         from function.video.clip import swap_clip
 
-        swapper, like, warnings = await self._clip_swapper(wanted, timings, ahead, progress)
-        result = await swap_clip(swapper, wanted, like, self._clips, parts)
-        every = dict.fromkeys((*warnings, *result.warnings))
-        return replace(result, warnings=tuple(every))
+        async with self._case(wanted, timings) as case:
+            swapper, like, warnings = await self._clip_swapper(
+                wanted, timings, case, ahead, progress
+            )
+            result = await swap_clip(swapper, wanted, like, self._clips, parts)
+            await case.made(wanted.out)
+        every = dict.fromkeys((*warnings, *result.warnings, *case.warnings))
+        return replace(result, warnings=tuple(every), marks=case.marks)
 
     async def _clip_swapper(
         self,
         wanted: SwapRequest | ClipRequest,
         timings: Timings,
+        case: Case,
         ahead: int,
         progress: ProgressCallback = lambda *_: None,
     ) -> tuple[ClipSwapper, NDArray[np.float32] | None, tuple[QualityWarning, ...]]:
@@ -180,19 +222,22 @@ class Work:
         from function.video.clip_swapper import ClipSwapper
 
         (source, warnings), like = await asyncio.gather(
-            self._person(wanted.sources, timings), self._reference(wanted.like, timings)
+            self._person(wanted.sources, timings, case), self._reference(wanted.like, timings)
         )
+        await self._run(case.check_people)
         options = _cheaper(fitting(wanted.options, self._pipeline.models))
         swapper = ClipSwapper(
-            self._pipeline, self._run, source, options, ahead=ahead, progress=progress
+            self._pipeline, self._run, source, options, case=case, ahead=ahead, progress=progress
         )
         return swapper, like, warnings
 
-    async def _animation(self, wanted: SwapRequest, kind: FileKind, timings: Timings) -> SwapResult:
+    async def _animation(
+        self, wanted: SwapRequest, kind: FileKind, timings: Timings, case: Case
+    ) -> SwapResult:
         """Swap faces in an animated image, frame by frame."""
         from function.video.animation import swap_animation
 
-        swapper, like, warnings = await self._clip_swapper(wanted, timings, _FRAMES_AHEAD)
+        swapper, like, warnings = await self._clip_swapper(wanted, timings, case, _FRAMES_AHEAD)
         with timings.span("frames"):
             image, facts = await swap_animation(
                 swapper,
@@ -209,9 +254,17 @@ class Work:
             size=facts.size,
             faces=tuple(swapper.judged),
             source=facts.source,
-            warnings=tuple(dict.fromkeys((*warnings, *facts.warnings))),
+            warnings=tuple(dict.fromkeys((*warnings, *facts.warnings, *case.warnings))),
             most_faces=facts.most_faces,
+            marks=case.marks,
         )
+
+    def _case(self, wanted: SwapRequest | ClipRequest, timings: Timings) -> Case:
+        """The way of one swap through all that it passes besides being made."""
+        options, models = wanted.options, self._pipeline.models
+        generated = models.swap is not None or bool(models.enhance and options.enhance)
+        wish = Wish(_files(wanted), wanted.consent, wanted.label, generated)
+        return self._trust.open(models, self._run, timings, wish)
 
     async def check(self, expected: Golden, result: SwapResult) -> None:
         """Check the swap of the golden pair, and that models distinguish what they must.
@@ -222,15 +275,27 @@ class Work:
         await self._run(golden.check, expected, result.image, result.faces)
         await self._run(degenerate.prove, self._pipeline, expected.target.read_bytes(), result)
 
-    def _portrait(self, upload: Upload, timings: Timings) -> tuple[SourceFace | None, bool]:
-        """Decode one image and find its person, as `Pipeline.portrait` does."""
-        return self._pipeline.portrait(self._decoded(upload, timings), timings)
+    def _portrait(
+        self, upload: Upload, timings: Timings, case: Case | None = None
+    ) -> tuple[SourceFace | None, bool]:
+        """Decode one image and find its person, as `portrait` does; a source has a case."""
+        found, more = self._pipeline.portrait(self._decoded(upload, timings), timings)
+        if case and found:
+            case.check_source(found)
+        return found, more
 
     def _find(
-        self, upload: Upload, timings: Timings, *, identify: bool, quick: bool
+        self,
+        upload: Upload,
+        timings: Timings,
+        *,
+        identify: bool,
+        quick: bool,
+        seen: Callable[[Picture], None] = lambda _: None,
     ) -> tuple[Picture, list[Face]]:
-        """Decode one image and find its faces."""
+        """Decode one image, let `seen` see it, and find its faces."""
         picture = self._decoded(upload, timings)
+        seen(picture)
         most = current.get().max_faces
         return picture, self._pipeline.find(
             picture, timings, identify=identify, quick=quick, most=most
@@ -244,6 +309,14 @@ class Work:
                 name=upload.field,
                 media_type=upload.media_type,
             )
+
+
+def _files(wanted: SwapRequest | ClipRequest) -> dict[str, bytes | Path]:
+    """The files that a swap is made of, by what they are for; see `Wish`."""
+    target = wanted.target
+    files = {f"source{place}": each.data for place, each in enumerate(wanted.sources)}
+    like = {"like": wanted.like.data} if wanted.like else {}
+    return {**files, **like, "target": target.data if isinstance(target, Upload) else target}
 
 
 async def _all(first: Awaitable[A], second: Awaitable[B], third: Awaitable[C]) -> tuple[A, B, C]:
@@ -265,6 +338,9 @@ def _cheaper(options: SwapOptions) -> SwapOptions:
     )
 
 
-def _encode(picture: Picture, name: str, quality: int | None, timings: Timings) -> bytes:
+def _encode(
+    picture: Picture, name: str, quality: int | None, timings: Timings, case: Case
+) -> bytes:
     with timings.span("encode"):
-        return encode(picture, name, quality)
+        data = encode(picture, name, quality)
+    return case.sign(data, FORMATS[name].media_type)

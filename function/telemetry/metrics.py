@@ -17,11 +17,13 @@ from function.admission.degradation import Degradation
 from function.admission.quota import QuotaEvent
 from function.background.events.outcome import OutcomeKind
 from function.background.jobs.job import JobState
+from function.documented_enum import meanings
 from function.request_context import Lane
 from function.runtime import memory
 from function.runtime.backends import kernel_cache
 from function.telemetry.ending import Ending, ending
 from function.telemetry.gpu_metrics import GpuMetrics
+from function.telemetry.trust_metrics import count_trust
 from warmup.phase import Phase
 
 if TYPE_CHECKING:
@@ -30,7 +32,6 @@ if TYPE_CHECKING:
     from function.admission.admission import Admission
     from function.admission.load import LoadEstimator
     from function.background.events.outcome import Outcome
-    from function.documented_enum import DocumentedEnum
     from function.service.service import Service
     from warmup.replica import Replica
 
@@ -79,14 +80,14 @@ class Metrics:
         self._of_admission(admission)
         self._of_start(replica)
         self._of_models(service)
-        self._events = self._counter(
+        self._events = self.counter(
             "ember_events",
-            f"Events that were delivered, by what became of them. {_meanings(OutcomeKind)}.",
+            f"Events that were delivered, by what became of them. {meanings(OutcomeKind)}.",
             "outcome",
         )
-        ended = _meanings(state for state in JobState if not state.open)
-        self._jobs = self._counter("ember_jobs", f"Jobs that ended here. {ended}.", "state")
-        self._jobs_open = self._gauge(
+        ended = meanings(state for state in JobState if not state.open)
+        self._jobs = self.counter("ember_jobs", f"Jobs that ended here. {ended}.", "state")
+        self._jobs_open = self.gauge(
             "ember_jobs_open",
             "Jobs that are `queued` or `running`, and callbacks that are `due`, of all replicas"
             " that share a Redis.",
@@ -95,9 +96,10 @@ class Metrics:
         self._heartbeat_seconds = self._histogram(
             "ember_heartbeat_seconds", "Swaps that an idle replica made to stay warm."
         )
-        self._heartbeat_failures = self._counter(
+        self._heartbeat_failures = self.counter(
             "ember_heartbeat_failures", "Such swaps that failed; each ends the readiness."
         )
+        count_trust(service.trust, self)
         self._of_gpus(replica, service)
         self._value("ember_stuck", "1 if a thread has been at one step for too long.", stuck)
         self._value("ember_resident_bytes", "Memory that the process holds (RSS).", memory.resident)
@@ -194,7 +196,7 @@ class Metrics:
         return first / statistics.median(rest)
 
     def _of_requests(self, service: Service) -> None:
-        self._requests = self._counter(
+        self._requests = self.counter(
             "ember_requests",
             "Requests, without probes. The route is the template of the address, `ping` for what"
             " `ember ping` asks, or `unmatched`; status 499 means that the client went away.",
@@ -203,7 +205,7 @@ class Metrics:
             "status",
         )
         asked = ", ".join(f"`{route}`" for route in sorted(_PROBES))
-        self._probes = self._counter(
+        self._probes = self.counter(
             "ember_probes",
             f"Requests of platforms and operators, which are counted nowhere else: {asked}.",
             "route",
@@ -212,7 +214,7 @@ class Metrics:
         self._request_seconds = self._histogram(
             "ember_request_seconds",
             "From a request's head to its answer's head, by how it ended; probes are not in it."
-            f" {_meanings(Ending)}.",
+            f" {meanings(Ending)}.",
             "route",
             "ending",
         )
@@ -222,10 +224,10 @@ class Metrics:
             " place, `load` the wait for a model that was left cold.",
             "stage",
         )
-        self._problems = self._counter(
+        self._problems = self.counter(
             "ember_problems", "Answers that were problems, but to probes and pings.", "code"
         )
-        self._warnings = self._counter("ember_warnings", "Answers with that warning.", "code")
+        self._warnings = self.counter("ember_warnings", "Answers with that warning.", "code")
         self._value("ember_in_work", "Requests that hold a place.", lambda: service.in_work)
         self._value(
             "ember_first_request_ratio",
@@ -235,27 +237,27 @@ class Metrics:
         )
 
     def _of_admission(self, admission: Admission) -> None:
-        in_flight = self._gauge(
+        in_flight = self.gauge(
             "ember_in_flight", "Requests that wait for a place or hold one.", "lane"
         )
-        waits = self._gauge(
+        waits = self.gauge(
             "ember_wait_seconds", "How long a new request would wait for a place.", "lane"
         )
         for lane in Lane:
             in_flight.labels(lane).set_function(partial(_in_flight, admission.load, lane))
             waits.labels(lane).set_function(partial(_wait_s, admission.load, lane))
-        rungs = self._gauge(
-            "ember_rung", f"1 while the rung is taken. {_meanings(Degradation)}.", "rung"
+        rungs = self.gauge(
+            "ember_rung", f"1 while the rung is taken. {meanings(Degradation)}.", "rung"
         )
         for each in Degradation:
             rungs.labels(each).set_function(partial(_on, admission, each))
-        self._degraded_requests = self._counter(
+        self._degraded_requests = self.counter(
             "ember_rung_requests", "Requests that were served on the rung.", "rung"
         )
-        self._quota_events = self._counter(
-            "ember_quota_events", f"What happened to tokens. {_meanings(QuotaEvent)}.", "event"
+        self._quota_events = self.counter(
+            "ember_quota_events", f"What happened to tokens. {meanings(QuotaEvent)}.", "event"
         )
-        self._quota_tokens = self._counter(
+        self._quota_tokens = self.counter(
             "ember_quota_tokens", "How many tokens that was about.", "event"
         )
         admission.quota.listeners.append(self._on_tokens)
@@ -266,14 +268,14 @@ class Metrics:
         )
 
     def _of_start(self, replica: Replica) -> None:
-        phases = self._gauge("ember_phase", "1 for the phase that the replica is in.", "phase")
+        phases = self.gauge("ember_phase", "1 for the phase that the replica is in.", "phase")
         for each in Phase:
             phases.labels(each).set_function(partial(_is, replica, each))
-        changes = self._counter("ember_phase_changes", "How often the phase was entered.", "phase")
+        changes = self.counter("ember_phase_changes", "How often the phase was entered.", "phase")
         replica.listeners.append(lambda phase: changes.labels(phase).inc())
         for step in replica.steps:  # a replica begins before there is HTTP
             changes.labels(step.phase).inc()
-        spans = self._gauge(
+        spans = self.gauge(
             "ember_cold_start_seconds",
             "Each span of the start, and `ready` for all of it from the start of the process; there"
             " when it is over.",
@@ -282,15 +284,15 @@ class Metrics:
         replica.listeners.append(partial(_cold_start, replica, spans))
 
     def _of_models(self, service: Service) -> None:
-        loads = self._gauge(
+        loads = self.gauge(
             "ember_model_load_seconds",
             "Verifying and loading the model; not a number before it is loaded.",
             "role",
         )
-        degraded = self._gauge(
+        degraded = self.gauge(
             "ember_degraded", "1 if the model runs on something else than was wanted.", "role"
         )
-        passed = self._counter(
+        passed = self.counter(
             "ember_backend_failures",
             "How often the backend was passed over for the model, because it did not run it.",
             "role",
@@ -299,15 +301,15 @@ class Metrics:
         service.engines.on_skipped = lambda each: passed.labels(each.role, each.backend).inc()
         for each in service.engines.skipped:  # loading begins before there is HTTP
             service.engines.on_skipped(each)
-        bases = self._gauge(
+        bases = self.gauge(
             "ember_batch_base_seconds",
             "What a batch costs whatever its size, as learned; not a number before the first one.",
             "role",
         )
-        slopes = self._gauge(
+        slopes = self.gauge(
             "ember_batch_item_seconds", "What each of its items costs on top of that.", "role"
         )
-        caps = self._gauge(
+        caps = self.gauge(
             "ember_batch_cap", "The most items of a batch that memory has room for.", "role"
         )
         for role in service.engines.by_role:
@@ -326,13 +328,13 @@ class Metrics:
             "for",
             "lane",
         )
-        self._dropped = self._counter(
+        self._dropped = self.counter(
             "ember_batch_dropped",
             "Members of batches that were dropped before they ran, because the client went away or"
             " the deadline passed.",
             "role",
         )
-        self._bisections = self._counter(
+        self._bisections = self.counter(
             "ember_batch_bisections", "Batches that failed and were tried again in halves.", "role"
         )
         service.observer = self
@@ -341,7 +343,7 @@ class Metrics:
         """What NVML says; nothing where no backend uses a GPU, or there is none."""
         self._gpus = gpus = GpuMetrics(
             on=service.engines.wants_gpu,
-            info=self._gauge(
+            info=self.gauge(
                 "ember_gpu_info",
                 "1 for each GPU, or slice of one (MIG), that this process can use.",
                 "gpu",
@@ -350,20 +352,20 @@ class Metrics:
                 "driver",
                 "mig",
             ),
-            memory=self._gauge(
+            memory=self.gauge(
                 "ember_gpu_memory_bytes",
                 "Memory of the GPU: `used` by all processes, `total`, and what this process holds,"
                 " `mine`.",
                 "gpu",
                 "kind",
             ),
-            utilisation=self._gauge(
+            utilisation=self.gauge(
                 "ember_gpu_utilisation",
                 "The part of the last moment in which the GPU computed; not a number for a slice.",
                 "gpu",
             ),
-            celsius=self._gauge("ember_gpu_celsius", "Temperature of the GPU.", "gpu"),
-            fragmentation=self._gauge(
+            celsius=self.gauge("ember_gpu_celsius", "Temperature of the GPU.", "gpu"),
+            fragmentation=self.gauge(
                 "ember_gpu_fragmentation",
                 "The part of what this process holds of the GPU that it did not hold when it became"
                 " ready: batch sizes are the same ever since, so it is what allocators have lost.",
@@ -377,17 +379,19 @@ class Metrics:
             kernel_cache.refused,
         )
 
-    def _counter(self, name: str, doc: str, *labels: str) -> _Children[Counter]:
+    def counter(self, name: str, doc: str, *labels: str) -> _Children[Counter]:
+        """A counter, which docs/metrics.md has as well."""
         self.described.append(Described(f"{name}_total", "counter", labels, doc))
         return _Children(Counter(name, doc, labels, registry=self._registry))
 
-    def _gauge(self, name: str, doc: str, *labels: str) -> Gauge:
+    def gauge(self, name: str, doc: str, *labels: str) -> Gauge:
+        """A gauge, likewise."""
         self.described.append(Described(name, "gauge", labels, doc))
         return Gauge(name, doc, labels, registry=self._registry)
 
     def _value(self, name: str, doc: str, read: Callable[[], float]) -> None:
         """A gauge without labels that is read at the moment of a scrape."""
-        self._gauge(name, doc).set_function(lambda: float(read()))
+        self.gauge(name, doc).set_function(lambda: float(read()))
 
     def _histogram(
         self, name: str, doc: str, *labels: str, buckets: Sequence[float] = _SECONDS
@@ -414,11 +418,6 @@ class _Children(Generic[M]):
             child = self._metric.labels(*values) if values else self._metric
             self._made[values] = child
         return child
-
-
-def _meanings(words: Iterable[DocumentedEnum]) -> str:
-    """The words of a label, each with what it means."""
-    return "; ".join(f"`{each}`: {each.meaning}" for each in words)
 
 
 def _in_flight(load: LoadEstimator, lane: Lane) -> float:

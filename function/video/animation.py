@@ -191,7 +191,7 @@ async def swap_animation(
     await swapper.swap_frames(tracker, animation.read, write, 0, animation.count)
     if not swapper.swapped:
         raise swapper.nobody(selection)
-    image = await run(finish)
+    image = await run(swapper.case.sign, await run(finish), str(becomes))
     warnings: tuple[QualityWarning, ...] = tuple(sorted(swapper.warnings))
     return image, ClipResult(
         media_type=str(becomes),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from function.faces.face import embedding_of
 from function.faces.select import Selection, Way, choose
 from function.problems import NoFaceError, Problem
+from function.quality_warning import QualityWarning
 from function.request_context import current
 from function.telemetry.timings import Timings
 from function.video.ordered_pipeline import in_order
@@ -25,8 +26,8 @@ if TYPE_CHECKING:
     from function.faces.pipeline import Pipeline, SwappedFace
     from function.faces.swappers.protocol import SourceFace
     from function.images.picture import Picture
-    from function.quality_warning import QualityWarning
     from function.requests import ProgressCallback
+    from function.trust.case import Case
     from function.video.ordered_pipeline import Run
 
 _SEARCHED = 10
@@ -53,11 +54,20 @@ class SwappableFrame(Protocol):
 
 @dataclass(slots=True)
 class FrameTask:
-    """A frame with the faces to swap, and whether the result is compared with the source."""
+    """A frame on its way.
+
+    Attributes:
+        frame: the frame.
+        faces: those to swap.
+        judge: whether the result is compared with the source.
+        shot: whether it begins a shot, so that its content is looked at.
+        warnings: what may look wrong.
+    """
 
     frame: SwappableFrame
     faces: list[Face]
     judge: bool
+    shot: bool
     warnings: frozenset[QualityWarning] = frozenset()
 
 
@@ -69,11 +79,12 @@ class ClipSwapper:
         run: does steps in threads.
         source: the person to put in.
         options: how the faces are to be.
+        case: what the clip passes through besides being made.
         ahead: how many frames are in work at once.
         progress: called in the event loop after each frame; see `ProgressCallback`.
 
     Attributes:
-        run, source, progress: as given.
+        run, source, case, progress: as given.
         judged: the faces of the first frame that had some.
         swapped: in how many frames there were faces.
         most_faces: how many there were at most in one frame.
@@ -87,10 +98,12 @@ class ClipSwapper:
         source: SourceFace,
         options: SwapOptions,
         *,
+        case: Case,
         ahead: int,
         progress: ProgressCallback,
     ) -> None:
         self._pipeline, self.source, self._options = pipeline, source, options
+        self.case = case
         self.run, self._ahead, self.progress = run, ahead, progress
         self._loop = asyncio.get_running_loop()
         self._first = True
@@ -165,7 +178,8 @@ class ClipSwapper:
                 return None
             faces = tracker.follow(frame.picture, frame.at, Timings())
             judge, self._first = bool(faces) and self._first, self._first and not faces
-            return FrameTask(frame, faces, judge)
+            shot = self.case.begins_shot(frame.picture)
+            return FrameTask(frame, faces, judge, shot)
 
         def keep(task: FrameTask) -> None:
             nonlocal count
@@ -179,24 +193,31 @@ class ClipSwapper:
         return await in_order(self.run, follow, self._change, keep, self._ahead)
 
     def _change(self, task: FrameTask) -> FrameTask:
-        """Swap the faces of one frame."""
-        if not task.faces:
-            return task
-        pipeline, picture, source, timings = (
+        """Look at one frame, swap its faces and mark it."""
+        pipeline, picture, case, timings = (
             self._pipeline,
             task.frame.picture,
-            self.source,
+            self.case,
             Timings(),
         )
-        canvas, own = pipeline.swap(picture, task.faces, source, timings, self._options)
-        found = {warning for each in own for warning in each}
-        if task.judge:
+        faces: list[Face] = []
+        if task.shot:
+            case.look_at_frame(picture)
+        if task.judge or (task.shot and task.faces and case.knows_people):
             were = pipeline.models.identity.embed(picture.pixels, task.faces)
             faces = [replace(f, embedding=e) for f, e in zip(task.faces, were, strict=True)]
-            judged = pipeline.judge(canvas, faces, own, source, timings)
+            case.check_people(picture, faces)
+        canvas, own = picture.pixels, list[tuple[QualityWarning, ...]]()
+        if task.faces:
+            canvas, own = pipeline.swap(picture, task.faces, self.source, timings, self._options)
+        marked = case.mark_frame(canvas, task.faces, task.frame.at)
+        found = {warning for each in own for warning in each}
+        if task.judge:
+            judged = pipeline.judge(marked.pixels, faces, own, self.source, timings)
             self.judged = self.judged or judged
             found |= {warning for face in judged for warning in face.warnings}
-        task.frame.put(canvas, [face.box for face in task.faces])
+        if marked.boxes:
+            task.frame.put(marked.pixels, marked.boxes)
         task.warnings = frozenset(found)
         return task
 

@@ -15,6 +15,7 @@ from function.quality_warning import QualityWarning
 from function.requests import ClipResult
 from function.video.editable_frame import EditableFrame
 from function.video.facts import examine
+from function.video.looks import looks
 from function.video.reader import VideoReader
 from function.video.writer import Encoding, Joiner, PartWriter, part_facts
 
@@ -87,8 +88,10 @@ class VideoSwap:
         run, wanted = self._swapper.run, self._wanted
         facts = await run(examine, wanted.target, self._kind, self._limits)
         encoding = Encoding(facts, wanted.kind or self._kind, wanted.quality)
+        self._swapper.case.check_signable(str(encoding.kind))
         await run(_check_joinable, wanted.target, encoding)
-        digest = await run(_digest, wanted, encoding.kind)
+        digest = await run(_digest, wanted, encoding.kind, self._swapper.case.recipe)
+        await self._look_ahead(facts)
         read = _frames(await self._reader(), facts)
         targets = await self._swapper.targets(wanted.faces, like, read)
         tracker = self._swapper.tracker(targets, float(facts.rate))
@@ -130,6 +133,17 @@ class VideoSwap:
             source=self._swapper.source.face,
         )
 
+    async def _look_ahead(self, facts: VideoFacts) -> None:
+        """Look at frames from all over the clip before any work is done on it."""
+        reader, case = await self._reader(), self._swapper.case
+
+        def look() -> None:
+            for picture in looks(reader, facts):
+                case.look_at_frame(picture)
+
+        if case.looks:
+            await self._swapper.run(look)
+
     async def _reader(self) -> VideoReader:
         """A reader at the beginning of the clip, which `make` closes."""
         reader = await self._swapper.run(VideoReader, self._wanted.target, self._kind, self._limits)
@@ -170,13 +184,22 @@ class VideoSwap:
         times = [time for part in parts for time in part.times]
         unfinished = wanted.out.with_name(f".{wanted.out.name}.{os.getpid()}.part")
         try:
-            joiner = await run(Joiner, unfinished, wanted.target, encoding, times)
+            case = self._swapper.case
+            joiner = await run(
+                Joiner,
+                unfinished,
+                wanted.target,
+                encoding,
+                times,
+                await run(lambda: case.statement),
+            )
             for part in parts:
                 data = await self._parts.get(part.name)
                 if data is None:
                     raise RuntimeError(f"part {part.name} is gone")
                 await run(joiner.add, data)
             await run(joiner.close)
+            await run(case.sign_file, unfinished, str(encoding.kind))
             await asyncio.to_thread(unfinished.replace, wanted.out)
         finally:
             unfinished.unlink(missing_ok=True)
@@ -203,9 +226,15 @@ def _frames(
     return read
 
 
-def _digest(wanted: ClipRequest, kind: FileKind) -> str:
-    """A name for the parts of this request that no other request, version or format has."""
-    options = __version__, _FORMAT, kind, wanted.faces, wanted.quality, wanted.options
+def _digest(wanted: ClipRequest, kind: FileKind, recipe: str) -> str:
+    """A name for the parts of this request that no other request, version or format has.
+
+    Args:
+        wanted: the request.
+        kind: what it becomes.
+        recipe: how its frames are marked.
+    """
+    options = __version__, _FORMAT, kind, wanted.faces, wanted.quality, wanted.options, recipe
     digest = hashlib.sha256(repr(options).encode())
     for upload in (*wanted.sources, *([wanted.like] if wanted.like else [])):
         digest.update(hashlib.sha256(upload.data).digest())

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from urllib.request import urlopen
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
 _BOUNDARY = "ember-bench"
 
@@ -85,8 +85,12 @@ def throughput(port: int, request: bytes, clients: int, seconds: float) -> float
 
 
 @contextmanager
-def server() -> Iterator[tuple[int, int]]:
-    """A real `ember serve` in a process of its own, ready: (port, process id)."""
+def server(environ: Mapping[str, str] | None = None) -> Iterator[tuple[int, int]]:
+    """A real `ember serve` in a process of its own, ready: (port, process id).
+
+    Args:
+        environ: its settings, besides those of this process.
+    """
     import os
     import subprocess
     import sys
@@ -96,7 +100,13 @@ def server() -> Iterator[tuple[int, int]]:
         port = probe.getsockname()[1]
     process = subprocess.Popen(
         [sys.executable, "-m", "function"],
-        env={**os.environ, "EMBER_PORT": str(port), "EMBER_LOG_LEVEL": "warning"},
+        env={
+            **os.environ,
+            "EMBER_LOG_LEVEL": "warning",
+            **(environ or {}),
+            "EMBER_PORT": str(port),
+        },
+        stdout=subprocess.DEVNULL,
     )
     try:
         _wait_ready(port, process)
@@ -107,11 +117,11 @@ def server() -> Iterator[tuple[int, int]]:
 
 
 def _wait_ready(port: int, process: object) -> None:
-    for _ in range(600):
+    for _ in range(12_000):
         try:
             with urlopen(f"http://127.0.0.1:{port}/readyz") as answer:
                 if answer.status == 200:
                     return
         except OSError:
-            time.sleep(0.1)
+            time.sleep(0.005)
     raise RuntimeError("the server did not become ready within a minute")

@@ -9,7 +9,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 FILE = ROOT / "docs" / "rooms.svg"
 
-WIDTH, HEIGHT = 960, 640
+WIDTH, HEIGHT = 960, 656
 INK, SOFT, WAY = "#111827", "#6b7280", "#c2410c"
 FUNCTION, WARMUP, KEEPALIVE = "#eff6ff", "#ecfdf5", "#fdf2f8"
 LINES = {FUNCTION: "#1d4ed8", WARMUP: "#047857", KEEPALIVE: "#be185d"}
@@ -35,16 +35,17 @@ TALL = 52
 ROOMS = [
     Room("function/cli", "commands", 24, 64, 150),
     Room("function/process", "start, port, wiring", 190, 64, 530),
-    Room("function/http", "requests, answers", 190, 148, 250),
-    Room("function/background", "jobs, events", 470, 148, 250),
+    Room("function/http", "requests, answers", 190, 148, 150),
+    Room("function/background", "jobs, events", 352, 148, 190),
     Room("function/service", "engines, the steps of a swap, health", 190, 232, 530),
     Room("function/settings", "declared once", 24, 148, 150),
     Room("function/storage", "URIs of requests", 24, 316, 150),
     Room("function/weights", "files of operators", 24, 232, 150),
     Room("function/redis", "asking Redis, in time", 24, 400, 150),
     Room("function/video", "clips, frame by frame", 190, 316, 165),
-    Room("function/faces", "find, know, swap", 372, 316, 165),
-    Room("function/admission", "who may have what", 555, 316, 165),
+    Room("function/trust", "gate, marks, audit", 372, 316, 165),
+    Room("function/faces", "find, know, swap", 555, 316, 165),
+    Room("function/admission", "who may have what", 555, 148, 165),
     Room("function/images", "decode, encode", 190, 400, 165),
     Room("function/runtime", "permits, batches", 372, 400, 165),
     Room("function/telemetry", "logs, metrics, spans", 555, 400, 165),
@@ -69,9 +70,12 @@ STEPS = [
     ("function/admission", "price, slot"),
     ("function/service", "one request of the service"),
     ("function/images", "bytes to pixels"),
+    ("function/trust", "whether it may be swapped"),
     ("function/faces", "find, know, swap"),
     ("function/runtime", "each model, in batches"),
+    ("function/trust", "marks in the pixels"),
     ("function/images", "pixels to bytes"),
+    ("function/trust", "metadata, signature, audit"),
     ("function/http", "the answer"),
 ]
 
@@ -103,8 +107,8 @@ def svg() -> str:
             parts.append(f'<circle cx="{x}" cy="{room.y}" r="10" fill="{WAY}"/>')
             parts.append(_text(x, room.y + 4, str(number), "#ffffff", 11, anchor="middle"))
     for number, (_, what) in enumerate(STEPS, 1):
-        column, row = divmod(number - 1, 4)
-        x, y = 24 + column * 310, 586 + row * 16
+        column, row = divmod(number - 1, 5)
+        x, y = 24 + column * 310, 582 + row * 15
         parts.append(_text(x, y, f"{number}  {what}", WAY, 12))
     return "\n".join([*parts, "</svg>", ""])
 

@@ -180,6 +180,7 @@ def test_the_environment_is_read_nowhere_else():
         "cli/price.py",
         "cli/events.py",
         "cli/swap.py",
+        "cli/verify.py",
         "cli/deny.py",
         "cli/consent.py",
         "process/start.py",

@@ -17,9 +17,10 @@ from function.background.events.outcome import OutcomeKind
 from function.http.admission import LANE, TIMEOUT
 from function.http.events import OUTCOME
 from function.http.fields import JSON, MULTIPART, Photos
+from function.http.form_reader import CONSENT
 from function.http.jobs import ID, LAST, PREFER, RESPOND_ASYNC, STREAM
 from function.http.quota import GRANT, IDEMPOTENCY
-from function.http.tables import FACES, JOB, SWAP
+from function.http.tables import FACES, JOB, SWAP, VERIFY
 from function.images.formats import FORMATS
 from function.images.kinds import FileKind
 from function.problems import KINDS
@@ -65,7 +66,11 @@ def document() -> Schema:
             {"name": "tokens", "description": "What callers may spend."},
             {"name": "replica", "description": "The life of one replica."},
         ],
-        "paths": {"/v1/swap": {"post": _swap()}, "/v1/faces": {"post": _faces()}}
+        "paths": {
+            "/v1/swap": {"post": _swap()},
+            "/v1/faces": {"post": _faces()},
+            "/v1/verify": {"post": _verify()},
+        }
         | _jobs()
         | _data()
         | _events()
@@ -108,7 +113,7 @@ def _swap() -> Schema:
         " a job, too. An animated GIF or WebP stays one, unless a format of photos is asked for;"
         " long ones, and videos, need a job.",
         "tags": ["faces"],
-        "parameters": [*_wishes(), prefer],
+        "parameters": [*_wishes(), _consent(), prefer],
         "requestBody": _body(
             SWAP,
             whole_photo={"source": hopper, "target": collins},
@@ -138,6 +143,20 @@ def _faces() -> Schema:
         "requestBody": _body(FACES, one_photo={"image": _tiny("hopper")}),
         "responses": _responses({JSON: {"schema": schemas.ref("Faces")}}),
         "x-codeSamples": _shell(f"curl -F image=@hopper.jpg {_HERE}/v1/faces"),
+    }
+
+
+def _verify() -> Schema:
+    return {
+        "operationId": "verify",
+        "summary": "Say what a file carries",
+        "description": "Says of a photo, an animation or a video whether it is a swap, by what it"
+        " carries: signature, metadata, watermark. That nothing is found proves nothing.",
+        "tags": ["faces"],
+        "parameters": _wishes(),
+        "requestBody": _body(VERIFY, one_file={"file": _tiny("hopper")}),
+        "responses": _responses({JSON: {"schema": schemas.ref("Verification")}}),
+        "x-codeSamples": _shell(f"curl -F file=@hopper.jpg {_HERE}/v1/verify"),
     }
 
 
@@ -367,6 +386,11 @@ def _wishes() -> list[Schema]:
         {"name": name, "in": "header", "description": about, "schema": schema}
         for name, (about, schema) in wishes.items()
     ]
+
+
+def _consent() -> Schema:
+    about = "The field `consent`, where the body has none."
+    return {"name": CONSENT, "in": "header", "description": about, "schema": {"type": "string"}}
 
 
 def _probes() -> Schema:

@@ -11,6 +11,9 @@ from function.background.jobs.job import CallbackState, JobState
 from function.problems import KINDS
 from function.quality_warning import QualityWarning
 from function.runtime import lazy_engine
+from function.service.verification import Finding
+from function.trust.statement import SourceType
+from function.trust.watermark.watermark import MarkPlace
 from warmup.phase import Phase
 
 Schema = dict[str, Any]
@@ -46,7 +49,74 @@ def components() -> Schema:
             image={"oneOf": [ref("Image"), {"type": "null"}]},
             source=_object(box=ref("Box"), pose=ref("Pose")),
             faces=_list(ref("SwappedFace")),
+            marks=ref("Marks"),
             **also,
+        ),
+        "Marks": _object(
+            metadata={"type": "boolean", "description": "Whether it says what it is: always."},
+            source_type={
+                "description": "In the terms of IPTC's vocabulary.\n"
+                + "\n".join(f"- `{each}`: {each.meaning}" for each in SourceType),
+                "type": "string",
+                "enum": [str(each) for each in SourceType],
+            },
+            watermark=_or_null(
+                _object(
+                    payload=_string("Twelve hexadecimal digits, by which the audit finds it."),
+                    faces=_list(_integer("A face that has it.")),
+                    picture={"type": "boolean", "description": "Whether all of the picture has."},
+                )
+            ),
+            signature=_or_null(_object(by=_string("The name in the certificate."))),
+            label=_or_null(_string("What can be read in the picture.")),
+        ),
+        "Verification": _object(
+            **every,
+            media_type=_string(),
+            verdict={
+                "type": "string",
+                "enum": [str(each) for each in Finding],
+                "description": "\n".join(f"- `{each}`: {each.meaning}" for each in Finding),
+            },
+            signature=_or_null(
+                _object(
+                    valid={"type": "boolean", "description": "Whether nothing was changed since."},
+                    trusted={"type": "boolean", "description": "Whether the signer is known."},
+                    by=_string("The name in the certificate."),
+                    when=_or_null(_string("When it was signed, if a time stamp says so.")),
+                    swap={"type": "boolean", "description": "Whether it says that it is a swap."},
+                    problems=_list(_string()),
+                )
+            ),
+            metadata=_or_null(
+                _object(
+                    source_type=_or_null(_string("In the terms of IPTC's vocabulary.")),
+                    software=_or_null(_string("Name and version.")),
+                    request_id=_or_null(_string("Of the request that made it.")),
+                    aigc={
+                        "description": "The members of TC260:AIGC, as they stand there.",
+                        "type": ["object", "null"],
+                        "additionalProperties": True,
+                    },
+                )
+            ),
+            watermarks=_list(
+                _object(
+                    payload=_string("Twelve hexadecimal digits."),
+                    key=_integer("The id of its key."),
+                    confidence=_number("Standard deviations above what chance gives."),
+                    where={"type": "string", "enum": [str(each) for each in MarkPlace]},
+                    face={"type": ["integer", "null"], "description": "Which; null of a picture."},
+                )
+            ),
+            lost=_list(
+                {
+                    "type": "string",
+                    "enum": ["signature", "metadata", "watermark"],
+                    "description": "Was there when it was made here.",
+                }
+            ),
+            notes=_list(_string("What was not looked at, and why.")),
         ),
         "Faces": _object(
             **every, order={"const": "left_to_right"}, faces=_list(ref("Face")), **also
@@ -160,6 +230,11 @@ def components() -> Schema:
                     },
                 ),
             },
+            trust={
+                "description": "What every swap passes through besides being made.",
+                "type": "object",
+                "additionalProperties": True,
+            },
             degraded=_list(_string("A model that runs on something else than was wanted.")),
             last_error=_or_null(_string("Why it is not ready, if something failed.")),
         ),
@@ -211,6 +286,7 @@ def _job(**more: Schema) -> Schema:
         "height": _integer(),
         "faces": _integer("How many were swapped; of a clip, at most in one frame."),
         "warnings": _list(ref("Warning")),
+        "marks": {"oneOf": [ref("Marks"), {"type": "null"}]},
     }
     problem = {name: _string() for name in ("code", "title", "detail", "hint")}
     call = {

@@ -18,7 +18,7 @@ from function.background.events.outcome import Outcome, OutcomeKind
 from function.background.events.writer import SupersededError
 from function.background.records import RecordStoreError
 from function.problems import Problem, RetryLaterError
-from function.request_context import Lane, RequestContext, current
+from function.request_context import Entry, Lane, RequestContext, Sender, current
 from function.tasks import Running
 from function.telemetry import trace_context
 from function.telemetry.spans import Span, SpanKind
@@ -137,7 +137,8 @@ class EventWorker:
 
     async def _settled(self, claimed: ClaimedEvent) -> Outcome:
         """The outcome, which the store has by then, unless the event may be tried again."""
-        current.set(RequestContext(Lane.BULK))
+        sender = Sender(Entry.EVENT, claimed.event.id)
+        current.set(RequestContext(Lane.BULK, sender=sender))
         release = partial(self._store.release, claimed.keys, claimed.token)
         try:
             every_s = self._lease_s / lease.PARTS

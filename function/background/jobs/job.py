@@ -14,6 +14,9 @@ from function.request_context import Lane
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+TIER = "tier"
+"""Among a job's options, where replicas of earlier versions read past it: the tier of its owner."""
+
 
 class JobState(DocumentedEnum):
     """Where a job is in its life, or one of its targets."""

@@ -11,11 +11,11 @@ from function import tasks
 from function.background import facts
 from function.background.jobs.clip_progress import JobClipProgress
 from function.background.jobs.files import JobFilesError, NoSpaceError
-from function.background.jobs.job import JobItem, JobState
+from function.background.jobs.job import TIER, JobItem, JobState
 from function.faces.options import SwapOptions
 from function.faces.select import Selection, Way
 from function.problems import ObjectNotFoundError, Problem
-from function.request_context import RequestContext, current
+from function.request_context import Entry, RequestContext, Sender, current
 from function.requests import SwapRequest, Upload
 from warmup.objects.errors import ChangedError
 
@@ -75,7 +75,11 @@ class TargetWorker:
             What is to be known about it; its state is open where it has to be tried again.
         """
         spec, before = held.job.spec, held.job.items[index]
-        context = RequestContext(spec.lane, paid=spec.prices[index] if spec.prices else None)
+        context = RequestContext(
+            spec.lane,
+            paid=spec.prices[index] if spec.prices else None,
+            sender=_sender(spec, index),
+        )
         progress = JobClipProgress(
             self._files,
             spec,
@@ -168,7 +172,15 @@ def _request(spec: JobSpec, target: Upload, inputs: JobInputs) -> SwapRequest:
         format=options.get("format"),
         quality=options.get("quality"),
         options=SwapOptions.of(options),
+        consent=options.get("consent"),
+        label=options.get("label"),
     )
+
+
+def _sender(spec: JobSpec, index: int) -> Sender:
+    """Who has asked for a target; where there are several, its place is part of the id."""
+    place = f"#{index}" if spec.targets > 1 else ""
+    return Sender(Entry.JOB, f"{spec.request_id}{place}", spec.subject, spec.options.get(TIER, ""))
 
 
 def _unreachable() -> Problem:

@@ -21,8 +21,6 @@ from function.trust.audit.sinks.stdout import StdoutSink
 from warmup.settings.variables import SettingsError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
     from function.background.jobs.erasure import SubjectData
     from function.settings.access import AccessSettings
     from function.settings.audit import AuditSettings
@@ -30,7 +28,7 @@ if TYPE_CHECKING:
     from function.trust.audit.keyring import AuditKey
     from function.trust.audit.log import AuditLog
 
-_SILENCE_S, _CLOSE_S = 10.0, 5.0
+_SILENCE_S = 10.0
 _WRITABLE = os.R_OK | os.W_OK | os.X_OK
 
 
@@ -63,13 +61,6 @@ def build_audit(settings: AuditSettings, access: AccessSettings | None = None) -
         _check_writable(folder, f"EMBER_AUDIT is {settings.audit}")
         return ChainedAudit(FolderSink(folder, fsync=settings.audit_fsync), rules)
     return _bucket(settings, rules)
-
-
-async def auditing(audit: AuditLog, _: object) -> AsyncIterator[None]:
-    """Write an audit while an application runs."""
-    await audit.start()
-    yield
-    await audit.close(_CLOSE_S)
 
 
 def kept_of_callers(gate: GateSettings) -> tuple[SubjectData, ...]:

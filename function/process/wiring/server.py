@@ -32,14 +32,17 @@ from function.http.swaps import SwapHandlers
 from function.http.uris import Uris
 from function.process.background_tasks import BackgroundTasks
 from function.process.wiring.admission import build_admission
-from function.process.wiring.audit import auditing, build_audit, kept_of_callers
+from function.process.wiring.audit import kept_of_callers
 from function.process.wiring.events import build_event_processor
 from function.process.wiring.jobs import build_job_files, build_job_store
+from function.process.wiring.trust import duties
 from function.storage.storage import Storage
 from function.telemetry.metrics import Metrics
 from warmup.phase import Phase
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+
     from aiohttp import web
 
     from function.admission.admission import Admission
@@ -49,6 +52,7 @@ if TYPE_CHECKING:
     from function.settings import Settings
     from function.settings.requests import UriSettings
     from function.trust.audit.log import AuditLog
+    from function.trust.trust import Trust
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,9 +94,10 @@ def build_server(settings: Settings, health: Health, fetch: Fetch | None = None)
         SettingsError: what the settings name for a part cannot be used.
     """
     service, replica = health.service, health.replica
-    audit = build_audit(settings.audit, settings.access)
     requests = settings.requests
     admission = build_admission(settings.access, settings.redis, requests, lambda: service.slots)
+    trust, audit = service.trust, service.trust.audit
+    trust.duties = duties(admission.policy)
     storage = _storage(settings.uris)
     swapper = BackgroundSwapper(service, admission, replica)
     store = build_job_store(settings.redis)
@@ -164,11 +169,21 @@ def build_server(settings: Settings, health: Health, fetch: Fetch | None = None)
         static=StaticFiles(),
     )
     app.on_startup.append(partial(_fail_without_gpu, health))
-    app.cleanup_ctx.append(partial(auditing, audit))
+    app.cleanup_ctx.append(_trusted(trust))
     app.cleanup_ctx.append(admission.running)
     app.on_shutdown.append(background.stopping)
     app.cleanup_ctx.append(background.running)
     return WiredServer(app, edge, metrics, bodies, runner, admission, audit, probes.forced)
+
+
+def _trusted(trust: Trust) -> Callable[[web.Application], AsyncIterator[None]]:
+    """Keeps lists and the audit open while the application runs."""
+
+    async def running(_: web.Application) -> AsyncIterator[None]:
+        async with trust.running():
+            yield
+
+    return running
 
 
 def _storage(uris: UriSettings) -> Storage:

@@ -6,6 +6,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from function.process.wiring.trust import build_trust
 from function.runtime.backends.cuda import Cuda
 from function.runtime.cpus import usable_cpus
 from function.runtime.gpu.options import GpuOptions
@@ -13,6 +14,7 @@ from function.service import opening, plans
 from function.service.engine_config import EngineConfig
 from function.service.plans import LatePlans
 from function.service.service import Service
+from function.trust.gate.gate import gated
 from function.video.limits import ClipLimits
 from warmup.models import golden, manifest
 from warmup.models.prefetch import Ready, prefetch
@@ -46,10 +48,14 @@ def build_service(
 
     Raises:
         ManifestError: the manifest cannot be used.
+        SettingsError: what the settings name for trust cannot be used.
     """
     path = settings.models.manifest or embedded()
+    own = manifest.read(path)
+    shipped = own if path == embedded() else manifest.read(embedded())
+    models = gated(own, shipped, on=settings.gate.gate)
     return Service(
-        manifest.read(path),
+        models,
         workers=settings.engines.threads or usable_cpus(),
         max_pixels=settings.images.max_pixels,
         clips=_clip_limits(settings.images),
@@ -57,6 +63,7 @@ def build_service(
         swaps=settings.replica.warmup_requests,
         expected=golden.read(path),
         timeline=timeline,
+        trust=build_trust(settings, models),
     )
 
 

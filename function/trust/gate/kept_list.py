@@ -73,7 +73,9 @@ class KeptList:
         try:
             await self._read()
         except (ObjectError, IdentityListError, OSError) as error:
-            raise SettingsError([f"The list {self.uri} cannot be used: {error}."]) from None
+            raise SettingsError(
+                [f"The list {self.uri} cannot be used: {str(error).rstrip('.')}."]
+            ) from None
 
     async def look(self) -> None:
         """Read it again, if it has changed."""

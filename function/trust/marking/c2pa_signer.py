@@ -77,6 +77,9 @@ class C2paSigner:
         now: the time of day, with a time zone.
         clock: in seconds, for looking after changes.
 
+    Attributes:
+        on_failed: called, in any thread, with each output that could not be signed.
+
     Raises:
         SettingsError: what is referred to cannot sign, and what to do about it.
     """
@@ -90,6 +93,7 @@ class C2paSigner:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._references, self._unsigned = references, unsigned
+        self.on_failed: Callable[[], None] = lambda: None
         self._now, self._clock = now, clock
         hosts = (references.time_stamps,) if references.time_stamps else ()
         self._context = c2pa.Context.from_dict(
@@ -193,6 +197,7 @@ class C2paSigner:
             write(source, out, work, loaded.signer, self._context)
         except (c2pa.C2paError, OSError) as error:
             log.error("an output could not be signed", extra={"reason": str(error)[:500]})  # noqa: TRY400
+            self.on_failed()
             if self._unsigned:
                 return False
             raise RetryLaterError(

@@ -62,6 +62,9 @@ class Labels:
         text: the operator's, in place of those of the languages; None for none.
         font: the operator's; None for the built-in ones.
 
+    Attributes:
+        always: as given.
+
     Raises:
         SettingsError: no font has all glyphs of the text, or the operator's is none.
     """
@@ -76,7 +79,7 @@ class Labels:
         text: str | None = None,
         font: Path | None = None,
     ) -> None:
-        self._always, self._language = always, language
+        self.always, self._language = always, language
         self._corner, self._seconds = corner, seconds
         self._text, self._font = text, font
         if text or font:
@@ -93,11 +96,11 @@ class Labels:
             Problem: `forbidden`, for asking for none where there has to be one; `bad_value`.
         """
         if asked == NONE:
-            if self._always or required:
+            if self.always or required:
                 raise Problem("forbidden", "Outputs have a label here.", field="label")
             return None
         if asked is None:
-            return self._label(self._language) if self._always or required else None
+            return self._label(self._language) if self.always or required else None
         if asked not in TEXTS:
             languages = ", ".join(TEXTS)
             raise Problem("bad_value", f"`label` is one of {languages}, or {NONE}.", field="label")

@@ -139,13 +139,6 @@ def test_a_tier_may_want_a_label_on_its_outputs(edited):
     assert [tier.name for tier in tiers if tier.label] == ["free"]
 
 
-def test_a_tier_may_have_to_say_who_agrees(edited):
-    assert {tier.consent for tier in read().tiers.values()} == {"off"}
-    assert (
-        read(edited("operator = true", 'consent = "signed"')).tiers["operator"].consent == "signed"
-    )
-
-
 def test_who_has_no_tier_has_the_usual_one():
     caller = Caller("ann").within(POLICY)
     assert (caller.tier, caller.highest) == (POLICY.tiers["free"], Lane.BULK)
@@ -173,8 +166,6 @@ def test_a_tier_or_a_lane_that_does_not_exist_is_forbidden(caller):
         ("operator = true", 'operator = "yes"', "operator"),
         ("operator = true", 'label = "never"', "tiers.operator.label can be always only"),
         ("operator = true", 'label = ["always"]', "tiers.operator.label can be always only"),
-        ("operator = true", 'consent = "spoken"', "consent of tier operator has to be one of"),
-        ("operator = true", "consent = true", "tiers.operator.consent"),
         ("part = 0.8", "part = 1.5", "part"),
         ("part = 0.8", 'part = "most"', "part"),
         ("pixels = 921_600", "pixels = 921", "fewest"),

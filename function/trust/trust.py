@@ -1,0 +1,83 @@
+"""What every swap passes through besides being made: who decides, marks, and keeps account."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from function.trust.audit.log import NoAudit
+from function.trust.gate.content import ContentGate
+from function.trust.gate.gate import AgeGate, Gate
+from function.trust.marker import Marker
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Mapping
+
+    from function.faces.models import Models
+    from function.telemetry.timings import Timings
+    from function.trust.audit.log import AuditLog
+    from function.trust.case import Case, Run, Wish
+
+_CLOSE_S = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class TierDuties:
+    """What a tier asks of its callers' swaps, beyond what the operator asks of all.
+
+    Attributes:
+        consent: a word of `ConsentKind`; None for nothing more.
+        label: whether outputs have a label that people see.
+    """
+
+    consent: str | None = None
+    label: bool = False
+
+
+def _open_gate() -> Gate:
+    """A gate that refuses nothing."""
+    return Gate(False, ContentGate(1.0), AgeGate(0.0))
+
+
+@dataclass(slots=True)
+class Trust:
+    """The parts of trust. It is light to import and to make.
+
+    Attributes:
+        gate: decides.
+        marker: marks.
+        audit: keeps what was done.
+        duties: what each tier asks of swaps, by its name.
+        policy: the first digits of a digest of the rules that hold.
+        models: gives the models that work, by role, with the first digits of their digests.
+        on_refused: called in the event loop with the code of each refusal.
+    """
+
+    gate: Gate = field(default_factory=_open_gate)
+    marker: Marker = field(default_factory=Marker)
+    audit: AuditLog = field(default_factory=NoAudit)
+    duties: Mapping[str, TierDuties] = field(default_factory=dict)
+    policy: str = ""
+    models: Callable[[], Mapping[str, str]] = dict
+    on_refused: Callable[[str], None] = lambda _: None
+
+    def open(self, models: Models, run: Run, timings: Timings, wish: Wish) -> Case:
+        """The way of one swap, for the request that the code works for; see `Case`."""
+        from function.trust.case import Case
+
+        return Case(self, models, run, timings, wish)
+
+    def facts(self) -> dict[str, Any]:
+        """How it is, for `/readyz`."""
+        return {**self.gate.facts(), **self.marker.facts(), "audit": self.audit.enabled}
+
+    @asynccontextmanager
+    async def running(self, _: object = None) -> AsyncIterator[None]:
+        """Read lists and open the audit; at the end, close them."""
+        async with self.gate.running():
+            await self.audit.start()
+            try:
+                yield
+            finally:
+                await self.audit.close(_CLOSE_S)
