@@ -21,6 +21,8 @@ export class Replica extends EventTarget {
   phase = "unknown";
   /** What executes the models. @type {string[]} */
   providers = [];
+  /** What the operator has decided: the gate, consent, sources, the label. @type {Object} */
+  trust = {};
   #timer;
 
   /** Whether the replica will be ready by itself. */
@@ -40,6 +42,7 @@ export class Replica extends EventTarget {
       const state = await (await fetch("/readyz", { cache: "no-store" })).json();
       ready = state.ready;
       this.phase = state.phase;
+      this.trust = state.trust ?? {};
       const models = Object.values(state.models);
       this.providers = [...new Set(models.map((model) => model.provider).filter(Boolean))];
     } catch {

@@ -1,15 +1,20 @@
 /** The page: two zones, one button, one result. */
 
-import { Problem, Replica, post } from "./api.js";
-import { element, say } from "./dom.js";
+import { Alert } from "./alert.js";
+import { Replica, post } from "./api.js";
+import * as consent from "./consent.js";
+import { say } from "./dom.js";
 import { add } from "./jobs.js";
-import { ask, keys } from "./key.js";
+import { keys } from "./key.js";
 import { show } from "./result.js";
-import { doing, time } from "./words.js";
+import { check, start } from "./verify.js";
+import { checking } from "./views.js";
+import { doing, refusal, time } from "./words.js";
 import { Zone } from "./zone.js";
 
 const get = (id) => document.getElementById(id);
-const [swap, cancel, reason, alert, chip] = ["swap", "cancel", "reason", "alert", "phase"].map(get);
+const [swap, cancel, reason, chip] = ["swap", "cancel", "reason", "phase"].map(get);
+const alert = new Alert(get("alert"));
 const replica = new Replica();
 const zones = ["source", "target"].map((id) => new Zone(get(id), replica));
 const [source, target] = zones;
@@ -17,13 +22,11 @@ const [source, target] = zones;
 let running = null;
 /** How the last swap ended, until something changes. */
 let outcome = "";
-/** The problem that is shown. @type {?Error} */
-let reported = null;
 
 for (const zone of zones) {
   zone.addEventListener("change", () => {
     outcome = "";
-    report(source.problem ?? target.problem);
+    alert.show(source.problem ?? target.problem);
     refresh();
   });
 }
@@ -32,7 +35,7 @@ keys.addEventListener("change", () => {
   for (const photo of zones.flatMap((zone) => zone.photos)) photo.again();
 });
 document.addEventListener("visibilitychange", () => document.hidden || replica.check());
-swap.onclick = () => blocked() || run();
+swap.onclick = () => blocked() || agreed();
 cancel.onclick = () => running.abort();
 get("format").onchange = () => (get("quality").disabled = get("format").value === "png");
 
@@ -41,12 +44,14 @@ document.addEventListener("paste", (event) => place(event, event.clipboardData, 
 document.addEventListener("drop", (event) => place(event, event.dataTransfer, event.target));
 document.addEventListener("dragover", (event) => event.preventDefault()); // a miss must not leave
 
+start(replica);
 replica.check();
 
 /** Give pasted or dropped files to the zone they touch, or else to the first with room. */
 function place(event, { files }, where) {
   if (!files.length) return;
   event.preventDefault();
+  if (checking()) return check(files[0]);
   const touched = zones.find((zone) => zone.element.contains(where));
   (touched ?? zones.find((zone) => !zone.photos.length) ?? target).add([...files]);
 }
@@ -76,6 +81,18 @@ function refresh() {
   say(chip, [doing(replica.phase), ...(replica.phase === "ready" ? devices : [])].join(" · "));
 }
 
+/** Swap, once somebody has stated that the person agrees, where the server wants that. */
+async function agreed(problem = null) {
+  const refused = problem && consent.statement() ? problem : null; // words may not be enough
+  const way = refused ? "signed" : replica.trust.consent;
+  if (problem) consent.forget();
+  if ((problem || consent.missing(way)) && !(await consent.ask(way, refused))) {
+    outcome = "Not swapped.";
+    refresh();
+    if (problem) alert.show(problem);
+  } else run();
+}
+
 async function run() {
   running?.abort();
   const mine = (running = new AbortController());
@@ -84,10 +101,11 @@ async function run() {
   for (const { file } of source.photos) form.append("source", file);
   form.append("target", photo.file);
   form.append("faces", photo.selection);
-  for (const name of ["format", "quality"]) {
+  for (const name of ["format", "quality", "label"]) {
     if (get(name).value && !get(name).disabled) form.append(name, get(name).value);
   }
-  report(null);
+  if (consent.statement()) form.append("consent", consent.statement());
+  alert.show(null);
   refresh();
   let [ended, problem] = ["Cancelled.", null];
   try {
@@ -101,34 +119,21 @@ async function run() {
       ended = `Done in ${time(answer.wall_ms)}.`;
     }
   } catch (error) {
-    if (!mine.signal.aborted) [ended, problem] = ["The swap failed.", error];
+    if (!mine.signal.aborted) {
+      [ended, problem] = [refusal(error.code) ? "Not swapped." : "The swap failed.", error];
+    }
   }
   if (running !== mine) return; // a later swap has taken over
   running = null;
   outcome = ended;
   refresh();
-  report(problem);
-  if (problem && problem.code !== "unauthenticated") alert.focus();
+  if (problem?.code === "consent_required") return agreed(problem);
+  alert.show(problem);
+  alert.focus();
 }
 
 /** An id that nobody guesses; `randomUUID` is not there on plain http. */
 function id() {
   const bytes = crypto.getRandomValues(new Uint8Array(16));
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
-}
-
-/** Show a problem, or clear the last one. */
-function report(problem) {
-  if (problem === reported) return; // it would be read out again
-  reported = problem;
-  alert.hidden = problem === null;
-  if (problem === null) return;
-  if (!(problem instanceof Problem)) console.error(problem);
-  if (problem.code === "unauthenticated") ask();
-  const { title = "The page has failed", detail, hint, request_id: id } = problem;
-  alert.replaceChildren(
-    element("strong", {}, title),
-    ...[detail, hint].filter(Boolean).map((text) => element("p", {}, text)),
-    ...(id ? [element("p", { className: "soft" }, "Request ", element("code", {}, id))] : []),
-  );
 }

@@ -1,6 +1,7 @@
 /** The result: before and after under a divider, likeness, warnings, times, download. */
 
 import { element } from "./dom.js";
+import { carry } from "./marks.js";
 import { nameFor, time, warning } from "./words.js";
 
 const section = document.getElementById("result");
@@ -28,8 +29,10 @@ export async function show(answer, target) {
   const image = new Blob([Uint8Array.from(atob(base64), (c) => c.charCodeAt(0))], { type });
   urls = [target, image].map((file) => URL.createObjectURL(file));
   [before.src, after.src] = urls;
-  Object.assign(find(".download"), { href: urls[1], download: nameFor(target.name, type) });
-  compare.style.setProperty("--ratio", answer.width / answer.height);
+  const name = nameFor(target.name, type);
+  Object.assign(find(".download"), { href: urls[1], download: name });
+  carry(answer.marks, new File([image], name, { type }));
+  compare.parentElement.style.setProperty("--ratio", answer.width / answer.height);
   section.hidden = false;
   const [shown] = await Promise.allSettled([before.decode(), after.decode()]);
   const comparable = shown.status === "fulfilled"; // a HEIC photo, say, has no before here

@@ -12,6 +12,7 @@ const WARNINGS = {
   first_frame: "The image is animated or has several pages; only the first was used.",
   alpha_flattened: "This format has no transparency; transparent parts were put on white.",
   no_end: "The JPEG lacks its end, as if a few bytes were lost; all of the picture is there.",
+  unsigned: "It could not be signed; the other marks are on it.",
   sound_left_out: "A further sound track has an unknown coding and was left out.",
 };
 
@@ -31,6 +32,20 @@ const JOBS = {
   deleted: "Deleted.",
 };
 
+/** What a refusal means for whoever asked: what may be wrong with it, and nobody's fault. */
+const REFUSALS = {
+  refused_content:
+    "It may be a mistake: statues, paintings and swimwear are sometimes taken for more than they are.",
+  refused_identity: "Faces can resemble each other, so it may be a mistake.",
+  refused_age: "Age is only estimated from a photo, so it may be a mistake.",
+  consent_required: "Nothing has been made of your photos. Press Swap when somebody can state it.",
+};
+
+const ORIGINS = {
+  compositeCapture: "put together from photos",
+  compositeWithTrainedAlgorithmicMedia: "put together with a face that a model has made",
+};
+
 /** How far a job is. @param {Object} job @returns {string} a sentence */
 export function job({ state, position, eta_s: eta, items }) {
   const soon = eta ? `, about ${Math.ceil(eta)}\u00a0s` : "";
@@ -48,6 +63,46 @@ export function nameFor(name, type) {
 
 /** @param {string} code @returns {string} a sentence */
 export const warning = (code) => WARNINGS[code] ?? code;
+
+/** @param {string} code @returns {?string} a sentence where the server refuses a swap, or null */
+export const refusal = (code) => REFUSALS[code] ?? null;
+
+/** How a file was made. @param {string} type a term of IPTC @returns {string} a few words */
+export const origin = (type) => ORIGINS[type] ?? `made as ${type}`;
+
+/** Where the mark is. @param {string} where @param {number} face @returns {string} a few words */
+export const place = (where, face) => `in ${where === "face" ? `face ${face + 1}` : `the ${where}`}`;
+
+/** Where all of the marks are. @param {Object} watermark @returns {string} "in faces 1 and 2" */
+export function places({ faces, picture }) {
+  if (!faces.length) return picture ? "in the whole picture" : "in the faces";
+  const numbers = new Intl.ListFormat("en").format(faces.map((face) => String(face + 1)));
+  const some = `in ${faces.length === 1 ? "face" : "faces"} ${numbers}`;
+  return picture ? `${some} and in the whole picture` : some;
+}
+
+/** @param {number} value in standard deviations @returns {string} "9.4 σ above chance" */
+export const confidence = (value) => `${value.toFixed(1)}\u00a0σ above chance`;
+
+/** @param {string} when in ISO 8601 @returns {string} "1 Dec 2026" */
+export const day = (when) => new Date(when).toLocaleDateString("en-GB", { dateStyle: "medium" });
+
+/** What a swap once carried and does not any more. @param {string[]} lost @returns {string} */
+export function gone(lost) {
+  const all = new Intl.ListFormat("en").format(lost);
+  return `${all[0].toUpperCase()}${all.slice(1)}, as happens with screenshots and messengers.`;
+}
+
+/** What a check has found, in one line. @param {Object} answer of /v1/verify @returns {string} */
+export function verdict({ verdict: found, signature, metadata }) {
+  if (found !== "swap") return "No sign of a swap was found; that proves nothing.";
+  const by = signature?.valid && signature.swap && signature.by;
+  if (by && signature.trusted) return `This is a face swap, made by ${by}.`;
+  if (by) return `This is a face swap, signed as ${by}, whom this server does not know.`;
+  const broken = signature && !signature.valid ? "; its signature does not hold" : "";
+  if (metadata?.software) return `This is a face swap, made with ${metadata.software}${broken}.`;
+  return `This is a face swap: the mark in its pixels says so${broken}.`;
+}
 
 /** @param {string} phase @returns {string} a few words */
 export const doing = (phase) => PHASES[phase] ?? phase;

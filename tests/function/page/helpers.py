@@ -13,7 +13,7 @@ from playwright.sync_api import expect
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from playwright.sync_api import Download, JSHandle, Locator, Page
+    from playwright.sync_api import Download, JSHandle, Locator, Page, Route
 
 
 def stage_samples(page: Page) -> None:
@@ -65,6 +65,25 @@ def transfer(page: Page, data: bytes, name: str, type: str) -> JSHandle:  # noqa
       return data;
     }"""
     return page.evaluate_handle(script, [base64.b64encode(data).decode(), name, type])
+
+
+def sent(page: Page, path: str) -> list[str]:
+    """The forms that are sent to an address from now on."""
+    forms: list[str] = []
+
+    def note(route: Route) -> None:
+        forms.append((route.request.post_data_buffer or b"").decode("latin-1"))
+        route.continue_()
+
+    page.route(f"**{path}", note)
+    return forms
+
+
+def state(page: Page, name: str) -> None:
+    """State consent where it is asked for."""
+    page.get_by_label("Who states it").fill(name)
+    page.get_by_role("checkbox", name="agrees").check()
+    page.get_by_role("button", name="State it").click()
 
 
 def named(name: str, data: bytes, media_type: str) -> dict[str, Any]:

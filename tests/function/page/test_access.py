@@ -64,7 +64,7 @@ def test_an_empty_zone_opens_the_file_dialog_by_keyboard(visit: Visit) -> None:
 def test_whatever_has_the_focus_shows_it(visit: Visit) -> None:
     page = visit()
     stage_samples(page)
-    page.locator("h1").click()
+    page.locator("#swapping h1").click()
     page.keyboard.press("Tab")
     for _ in range(12):
         outline = page.evaluate(

@@ -69,7 +69,7 @@ def test_a_drop_beside_the_zones_fills_an_empty_one_and_does_not_leave_the_page(
 ) -> None:
     page = visit()
     data = transfer(page, sample("hopper"), "hopper.jpg", "image/jpeg")
-    page.locator("h1").dispatch_event("drop", {"dataTransfer": data})
+    page.locator("#swapping h1").dispatch_event("drop", {"dataTransfer": data})
     await_faces(page.locator("#source"), 1)
 
 
@@ -162,7 +162,7 @@ def test_only_selected_faces_are_swapped(visit: Visit, photos: Path) -> None:
 
 def test_face_boxes_lie_on_the_faces_and_move_nothing(visit: Visit) -> None:
     page = visit(viewport={"width": 1280, "height": 1600})
-    places = ["h1", "#source .stage", "#target .stage", "#swap", "footer"]
+    places = ["#swapping h1", "#source .stage", "#target .stage", "#swap", "footer"]
     empty = [page.locator(place).bounding_box() for place in places]
     with page.expect_response("**/v1/faces") as answer:
         page.locator("#target [data-sample=collins]").click()
