@@ -15,6 +15,7 @@ from function.cli.failure import Failure
 from function.cli.files import read
 from function.exits import Exit
 from function.extras import needing
+from function.problems import Problem
 from function.process.wiring.audit import audit_keys
 from function.settings import load
 from function.trust.audit import keyring
@@ -24,11 +25,14 @@ from function.trust.audit.keyring import KEYLESS
 from function.trust.audit.places import NoPlaceError, files
 from function.trust.audit.verify import AuditVerifier
 from warmup.objects.errors import ObjectError
+from warmup.settings import variables
 from warmup.settings.variables import SettingsError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Sequence
 
+    from function.service.verification import Verification
+    from function.settings import Settings
     from function.settings.audit import AuditSettings
     from function.trust.audit.bucket import BucketStore
     from function.trust.audit.find import AuditMatch
@@ -123,6 +127,7 @@ def verify(
     help="Of a watermark that was read by other means; may be said several times.",
 )
 @click.option("--request", "requests", multiple=True, help="The id of a request that it names.")
+@click.option("--exact", is_flag=True, help="Do not look for marks in it, which takes the models.")
 @_JSON
 def find(
     file: Path,
@@ -132,16 +137,18 @@ def find(
     since: datetime | None,
     payloads: tuple[str, ...],
     requests: tuple[str, ...],
+    exact: bool,
     as_json: bool,
 ) -> int:
     """Find the requests that made FILE, or that it was sent with.
 
-    Exactly these bytes are found by their digest; a copy that was changed, by its watermark.
-    Exits with 1 when there is no such request.
+    Exactly these bytes are found by their digest; a copy that was changed, by its watermark, or by
+    the request that its metadata name. Exits with 1 when there is no such request.
     """
-    settings, data = load(os.environ).audit, read(file)
-    keys = _keys(settings, key_files)
-    wanted = WantedPicture.of(data, keys, payloads, requests)
+    every, data = load(os.environ), read(file)
+    settings, keys = every.audit, _keys(every.audit, key_files)
+    marks, named = ((), ()) if exact else _read_marks(every, file, data)
+    wanted = WantedPicture.of(data, keys, (*payloads, *marks), (*requests, *named))
     found: list[AuditMatch] = []
     since = since.replace(tzinfo=UTC) if since else None
     _each(
@@ -166,6 +173,27 @@ def key() -> None:
     anew; leave the old ones for as long as what they wrote is kept.
     """
     click.echo(keyring.new())
+
+
+def _read_marks(
+    settings: Settings, path: Path, data: bytes
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Payloads of the watermarks in a file, and the ids of requests that its metadata name."""
+    from function.cli.session import opened
+    from function.requests import Upload
+    from function.telemetry.timings import Timings
+
+    async def work() -> Verification:
+        async with opened(variables.replace(settings, audit="off")) as service:
+            return await service.verify(Upload(data, path.name), Timings())
+
+    try:
+        found = asyncio.run(work())
+    except Problem as problem:
+        click.echo(f"No marks can be read in it: {problem.detail}", err=True)
+        return (), ()
+    request = (found.metadata or {}).get("request_id")
+    return tuple(mark["payload"] for mark in found.watermarks), (request,) if request else ()
 
 
 def _counted(count: int, what: str) -> str:

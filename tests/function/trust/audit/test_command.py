@@ -16,12 +16,13 @@ from function.cli.failure import Failure
 from function.trust.audit import keyring
 from function.trust.audit.sinks.folder import FolderSink
 from function.trust.audit.sinks.spool import Spool, SpoolLimits
+from tests.function.live import SOURCE, TARGET, Live
 from tests.warmup.objects.gcs import fake_gcs
 
 from .chains import auditing, swap
 from .test_bucket import uploads
 
-PHOTO, RESULT, SOURCE = b"a photo", b"a result", b"a face"
+PHOTO, RESULT, FACE = b"a photo", b"a result", b"a face"
 PAYLOAD = "0123456789ab"
 
 
@@ -44,7 +45,7 @@ def folder(tmp_path, keys):
         async with auditing(FolderSink(made, fsync=False), new) as two:
             for name in ("before", "wanted", "after"):
                 facts = {
-                    "sources": (two.digest(SOURCE),),
+                    "sources": (two.digest(FACE),),
                     "target": two.digest(PHOTO),
                     "output": two.digest(RESULT),
                     "watermark": PAYLOAD,
@@ -96,14 +97,14 @@ def test_as_a_program_it_reads_what_is_piped_to_it(folder, keys):
     ("data", "by", "requests"),
     [
         (RESULT, "output", ["wanted"]),
-        (SOURCE, "source", ["wanted"]),
+        (FACE, "source", ["wanted"]),
         (PHOTO, "target", ["old", "wanted"]),
     ],
 )
 def test_a_file_leads_to_its_requests(folder, keys, tmp_path, data, by, requests):
     picture = tmp_path / "picture.jpg"
     picture.write_bytes(data)
-    code, told = call("find", picture, folder, "--key", keys, "--json")
+    code, told = call("find", picture, folder, "--exact", "--key", keys, "--json")
     found = [json.loads(line) for line in told.splitlines()]
     assert code == 0
     assert sorted(each["line"]["request"] for each in found) == requests
@@ -113,7 +114,7 @@ def test_a_file_leads_to_its_requests(folder, keys, tmp_path, data, by, requests
 def test_a_copy_that_was_changed_is_found_by_its_watermark(folder, keys, tmp_path):
     picture = tmp_path / "picture.jpg"
     picture.write_bytes(b"a screenshot")
-    words = ("find", picture, folder, "--key", keys)
+    words = ("find", picture, folder, "--exact", "--key", keys)
     code, told = call(*words)
     assert (code, told) == (1, "")
     code, told = call(*words, "--payload", PAYLOAD.upper())
@@ -124,13 +125,42 @@ def test_a_copy_that_was_changed_is_found_by_its_watermark(folder, keys, tmp_pat
     assert "by its request:  kind swap  request before" in told
 
 
+def test_a_screenshot_leads_to_the_swap_that_it_shows(tmp_path, keys):
+    """Written by a real server; then scaled, compressed anew, and without its metadata."""
+    folder = tmp_path / "audit"
+    with Live(audit=folder.as_uri(), audit_key=keys) as server:
+        answers = [server.form("/v1/swap", SOURCE, TARGET) for _ in range(2)]
+    picture = tmp_path / "screenshot.jpg"
+    image = answers[1].image
+    smaller = image.resize((image.width * 9 // 10, image.height * 9 // 10))
+    smaller.convert("RGB").save(picture, quality=80)
+    code, told = call("find", picture, folder, "--key", keys, "--json")
+    (found,) = map(json.loads, told.splitlines())
+    assert code == 0
+    assert (found["by"], found["sound"]) == ("watermark", True)
+    assert found["line"]["request"] == answers[1].headers["Ember-Request-Id"]
+    picture.write_bytes(answers[0].body)
+    (found,) = map(
+        json.loads, call("find", picture, folder, "--key", keys, "--json")[1].splitlines()
+    )
+    assert found["by"] == "output"
+    assert found["line"]["request"] == answers[0].headers["Ember-Request-Id"]
+
+
+def test_what_is_no_picture_is_still_found_by_its_bytes(folder, keys, tmp_path):
+    picture = tmp_path / "picture.jpg"
+    picture.write_bytes(RESULT)
+    code, told = call("find", picture, folder, "--key", keys)
+    assert (code, told.count("by its output")) == (0, 1)
+
+
 def test_a_line_that_was_changed_is_found_and_said_to_be(folder, keys, tmp_path):
     path = max(folder.glob("*.jsonl"), key=lambda each: each.stat().st_size)
     log = tmp_path / "server.log"
     log.write_bytes(path.read_bytes().replace(b'"wanted"', b'"Wanted"'))
     picture = tmp_path / "picture.jpg"
     picture.write_bytes(RESULT)
-    assert "CHANGED" in call("find", picture, log, "--key", keys)[1]
+    assert "CHANGED" in call("find", picture, log, "--exact", "--key", keys)[1]
 
 
 def test_what_is_no_place_is_said(tmp_path, keys):
@@ -168,7 +198,7 @@ def test_a_bucket_is_checked(tmp_path, keys):
         assert call("verify", "gs://audit/ember", "--key", keys, "--since", "2020-01-01")[0] == 0
         picture = tmp_path / "picture.jpg"
         picture.write_bytes(RESULT)
-        assert call("find", picture, "gs://audit/ember", "--key", keys)[0] == 0
+        assert call("find", picture, "gs://audit/ember", "--exact", "--key", keys)[0] == 0
         with pytest.raises(Failure, match="cannot be read"):
             call("verify", "gs://no-such-bucket/x", "--key", keys)
 
