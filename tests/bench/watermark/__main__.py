@@ -136,19 +136,18 @@ def show(columns: dict[int, Column]) -> None:
 
 
 def false_alarms(pipeline: Pipeline, count: int) -> None:
-    """Read unmarked crops, near and far, by one of two keys, and print what was found.
+    """Read unmarked crops by one of two keys, each fifth also far, and print what was found.
 
     They are the squares of faces that were swapped, changed in size, angle, place and brightness,
     mirrored, made noisy and compressed by chance.
     """
     rng = np.random.default_rng(3)
-    bases = [luma(host.pixels) for size in (128, 192, 256) for host in hosts(pipeline, size)]
-    fives = [host.face.five for size in (128, 192, 256) for host in hosts(pipeline, size)]
+    unmarked = [host for size in (128, 192, 256) for host in hosts(pipeline, size)]
     keys = (PUBLIC, WatermarkKey(9, b"another key here"))
-    alarms, largest, sure = 0, 0.0, 0
+    alarms, largest, sure, searches = 0, 0.0, 0, 0
     for number in range(count):
-        which = int(rng.integers(len(bases)))
-        gray, five = bases[which], fives[which]
+        host = unmarked[int(rng.integers(len(unmarked)))]
+        gray, five = luma(host.pixels), host.face.five
         if rng.random() < 0.5:
             gray, five = in_faces.mirrored(gray, five)
         noise = rng.normal(0, rng.uniform(0, 3), gray.shape)
@@ -157,16 +156,18 @@ def false_alarms(pipeline: Pipeline, count: int) -> None:
         shift = rng.uniform(-9, 9), rng.uniform(-9, 9)
         first = moved(placed(five), rng.uniform(-0.3, 0.3), rng.uniform(-3, 3), shift)
         key = keys[number % 2]
-        for reach in (in_faces.NEAR, in_faces.FAR):
+        for reach in (in_faces.NEAR, in_faces.FAR)[: 1 if number % 5 else 2]:
             found = find(*part_around(seen, first), rings(key.secret, in_faces.USE), reach)
+            searches += 1
             largest = max(largest, found.z)
             sure += found.z >= reach.sure
             alarms += decoded(found, key, reach.sure) is not None
-    print(
-        f"{count} unmarked crops: {alarms} false alarms; largest z {largest:.2f}; "
-        f"{sure} of {2 * count} searches were sure enough to be decoded",
-        flush=True,
-    )
+        if (number + 1) % 1000 == 0 or number + 1 == count:
+            print(
+                f"{number + 1} unmarked crops: {alarms} false alarms; largest z {largest:.2f}; "
+                f"{sure} of {searches} searches were sure enough to be decoded",
+                flush=True,
+            )
 
 
 def main() -> None:
