@@ -1,11 +1,11 @@
 """The keys of the imperceptible mark. Who has one can read its marks, and remove or forge them.
 
 A file has a line for each key: its number, 1 to 255, and a secret of 32 to 128 hexadecimal digits;
-what follows a # is a comment. The first key is the one that marks are made with. The others are
-only read with, so that what was marked before a change of keys is still recognised:
+what follows a # is a comment. The last key is the one that marks are made with. The others are only
+read with, so that what was marked before a change of keys is still recognised:
 
-    2 8f0c5d6e…   # since May
     1 03b1a94c…
+    2 8f0c5d6e…   # since May
 """
 
 from __future__ import annotations
@@ -99,5 +99,5 @@ def read_keys(path: Path) -> WatermarkKeys:
         keys[key.id] = key
     if not keys:
         raise ValueError(f"{path} has no watermark key.")
-    current, *others = keys.values()
+    *others, current = keys.values()
     return WatermarkKeys(current, tuple(others))

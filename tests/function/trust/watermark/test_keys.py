@@ -26,8 +26,8 @@ def file(tmp_path):
     return write
 
 
-def test_the_first_key_marks_and_all_are_read(file):
-    keys = read_keys(file(f"# ours\n2 {A} # since May\n\n1 {B}\n"))
+def test_the_last_key_marks_and_all_are_read(file):
+    keys = read_keys(file(f"# ours\n1 {B}\n\n2 {A} # since May\n"))
     assert keys.current == WatermarkKey(2, bytes.fromhex(A))
     assert [key.id for key in keys.readable] == [2, 1, 0]
 
