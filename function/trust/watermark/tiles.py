@@ -41,8 +41,8 @@ _READ = 1024
 _FEWEST = 40
 """Pixels to which a tile may have shrunk."""
 _TRIED = 4
-SURE = 5.0
-"""As `Reach.sure`."""
+SURE = 7.0
+"""As `Reach.sure`: a mark that is spread over many tiles is heard far better than noise."""
 _NEAR = 0.998, 0.999, 1.0, 1.001, 1.002
 """Scales around a likely width: an error of a thousandth is a sample over eight tiles."""
 
