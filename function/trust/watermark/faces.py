@@ -39,9 +39,9 @@ that end close to a face, its points may jump by a tenth)."""
 _SIZES = np.log2([128.0, 192, 256, 512])
 _INNER = 1, 1, 0.6, 0.4
 """The inner ring's share of the energy, by the size of the face."""
-_USUAL = 42.6, 42.4, 43, 45
+_USUAL = 42.6, 42.4, 42.7, 45
 """Decibels below the full range, over the square."""
-_WANTED = 0.95, 1, 0.93, 0.72
+_WANTED = 0.95, 1, 1, 0.72
 _LEAST, _MOST = 0.72, 1.3
 """How much weaker and stronger than usual a mark may be made."""
 _EVEN = 8.0
