@@ -1,4 +1,4 @@
-"""Which frames of a clip are looked at: some before the work, and then one of each shot."""
+"""Which frames of a clip are looked at while it is made: one of each shot."""
 
 from __future__ import annotations
 
@@ -11,21 +11,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-BEFORE = 5
-"""How many frames are looked at before any work."""
 _CUT = 0.35
 _BINS, _SMALL = 8, 64
-
-
-def sample(frames: int, count: int = BEFORE) -> list[int]:
-    """Which of so many frames are looked at first: the middles of equal parts.
-
-    Args:
-        frames: how many there are.
-        count: how many to look at.
-    """
-    count = min(frames, count)
-    return sorted({int((n + 0.5) * frames / count) for n in range(count)})
 
 
 def histogram(pixels: NDArray[np.uint8]) -> NDArray[np.float32]:

@@ -188,10 +188,10 @@ def rules(tmp_path_factory, slow):
 
 @pytest.fixture(scope="session")
 def expected():
-    """The pixels that a swap of the sample photos gives, as WebP and as JPEG."""
+    """The pixels of a swap of the sample photos, as WebP and as JPEG, without a watermark."""
 
     async def swaps():
-        service = build_service(settings.load({"EMBER_THREADS": "2"}))
+        service = build_service(settings.load({"EMBER_THREADS": "2", "EMBER_WATERMARK": "off"}))
         await service.load()
         found = {}
         for kind in ("webp", "jpeg"):

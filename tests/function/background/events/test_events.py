@@ -21,7 +21,7 @@ TRACEPARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
 @pytest.fixture(scope="module")
 def live(cloud, rules):
-    with Live(events=rules, uri_networks=HERE) as server:
+    with Live(events=rules, uri_networks=HERE, watermark="off") as server:
         yield server
 
 

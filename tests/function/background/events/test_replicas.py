@@ -40,6 +40,7 @@ def environ(cloud, rules, redis, sink):
     """What every replica is told."""
     return {
         "EMBER_EVENTS": str(rules),
+        "EMBER_WATERMARK": "off",  # each event has another
         "EMBER_REDIS_URL": redis.url,
         "EMBER_REDIS_TIMEOUT_S": "2",
         "EMBER_URI_NETWORKS": "127.0.0.0/8",

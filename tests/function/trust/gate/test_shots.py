@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
-from function.trust.gate.shots import FrameSampler, sample
+from function.trust.gate.shots import FrameSampler
 from tests import scenes
 from tests.scenes import PHOTOS, photo
 
@@ -13,14 +12,6 @@ from tests.scenes import PHOTOS, photo
 def looked(frames, **options):
     sampler = FrameSampler(**options)
     return [n for n, frame in enumerate(frames) if sampler.wants(frame)]
-
-
-@pytest.mark.parametrize(
-    ("frames", "found"),
-    [(1, [0]), (3, [0, 1, 2]), (5, [0, 1, 2, 3, 4]), (100, [10, 30, 50, 70, 90])],
-)
-def test_first_the_middles_of_equal_parts_are_looked_at(frames, found):
-    assert sample(frames) == found
 
 
 def test_each_shot_is_looked_at_once():
