@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from function.http.fields import Form, Table
     from function.http.form_reader import FormReader
     from function.settings.background import JobSettings
+    from function.trust.trust import Trust
 
 log = logging.getLogger("ember.jobs")
 
@@ -61,6 +62,7 @@ class JobRequests:
         forms: reads requests.
         quota: gets the tokens of jobs that came to nothing.
         settings: how many there may be, how long they are kept, and where results may go.
+        trust: refuses those that have to say who agrees, and do not.
     """
 
     store: JobStore
@@ -69,6 +71,7 @@ class JobRequests:
     forms: FormReader
     quota: Quota
     settings: JobSettings
+    trust: Trust
 
     async def wanted(
         self, request: Request, admitted: AdmittedRequest, name: str, table: Table
@@ -89,6 +92,8 @@ class JobRequests:
         callback = self._callback(sent.values, targets)
         selection = selected(sent.values, like="like" in sent.photos)
         SwapOptions.of(sent.values)  # as far as that can be known to be wrong
+        if sender := admitted.context.sender:
+            await self.trust.require_consent(sent.values.get("consent"), sender)
         form = await self.forms.fetched(sent, request)
         prices = await self._prices(form, selection, admitted.prices) if admitted.pays else ()
         here = trace_context.current.get()

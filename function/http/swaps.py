@@ -68,6 +68,8 @@ class SwapHandlers:
         async with self.admission.admit(request) as admitted:
             form = await self.forms.read(request, SWAP)
             wanted = _swap_request(form)
+            if sender := admitted.context.sender:
+                await self.service.trust.require_consent(wanted.consent, sender)
             clip = await self._direct(wanted)
             kind, wanted = _negotiate(request, wanted, clip)
             tokens = await price(admitted.prices, wanted) if admitted.pays else 0

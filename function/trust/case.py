@@ -311,14 +311,9 @@ class Case:
         await audit.write(replace(record, output=digest, watermark=self.marks.payload or ""))
 
     async def _refused(self, error: GateRefusedError) -> None:
-        if self._sender is None:
-            return
-        self._trust.on_refused(error.code)
-        if not self._trust.audit.enabled:
-            return
-        verdicts = [*self._verdicts, error.verdict]
-        record = await self._run(self._record, AuditKind.REFUSAL, verdicts)
-        await self._trust.audit.write(replace(record, code=error.code))
+        if self._sender is not None:
+            record = await self._run(self._record, AuditKind.REFUSAL, self._verdicts)
+            await self._trust.account_for(record, error)
 
     @property
     def _request_id(self) -> str:

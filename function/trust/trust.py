@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from function.trust.audit.log import NoAudit
+from function.trust.audit.record import AuditKind, AuditRecord
 from function.trust.gate.content import ContentGate
 from function.trust.gate.gate import AgeGate, Gate
+from function.trust.gate.verdict import GateRefusedError
 from function.trust.marker import Marker
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping
 
     from function.faces.models import Models
+    from function.request_context import Sender
     from function.telemetry.timings import Timings
     from function.trust.audit.log import AuditLog
     from function.trust.case import Case, Run, Wish
@@ -67,6 +70,39 @@ class Trust:
         from function.trust.case import Case
 
         return Case(self, models, run, timings, wish)
+
+    async def require_consent(self, given: str | None, sender: Sender) -> None:
+        """Refuse a request that says nothing where it has to, before it costs anything.
+
+        Args:
+            given: its field `consent`; what it says is looked at with the photos.
+            sender: who asks.
+
+        Raises:
+            GateRefusedError: `consent_required`.
+        """
+        if given and given.strip():
+            return
+        try:
+            self.gate.consent(None, self.duties.get(sender.tier, TierDuties()).consent)
+        except GateRefusedError as refused:
+            await self.account_for(AuditRecord(AuditKind.REFUSAL, sender), refused)
+            raise
+
+    async def account_for(self, record: AuditRecord, refused: GateRefusedError) -> None:
+        """Count a refusal and write it down.
+
+        Args:
+            record: what is known of the request.
+            refused: why.
+
+        Raises:
+            RetryLaterError: `audit_unavailable`.
+        """
+        self.on_refused(refused.code)
+        if self.audit.enabled:
+            verdicts = {**record.verdicts, **refused.verdicts}
+            await self.audit.write(replace(record, code=refused.code, verdicts=verdicts))
 
     def facts(self) -> dict[str, Any]:
         """How it is, for `/readyz`."""

@@ -145,7 +145,7 @@ def build_server(settings: Settings, health: Health, fetch: Fetch | None = None)
     fetch = fetch or Uris(storage, requests.max_body_bytes, settings.uris.uri_buckets)
     forms = FormReader(bodies, fetch, http_admission.body)
     jobs = JobHandlers(
-        JobRequests(store, files, runner.wake, forms, admission.quota, settings.jobs),
+        JobRequests(store, files, runner.wake, forms, admission.quota, settings.jobs, trust),
         runner,
         store,
         files,

@@ -118,6 +118,13 @@ def test_who_agrees_has_to_be_said_where_that_is_wanted(stated):
     assert stated.lines("swap")[-1]["consent"] == digest
 
 
+def test_a_job_that_does_not_say_it_is_not_made(stated):
+    name, before = new_id(), len(stated.lines("refusal"))
+    put(stated, name, SOURCE, TARGET).problem("consent_required", 422)
+    assert stated.get(f"/v1/jobs/{name}").status == 404
+    assert len(stated.lines("refusal")) == before + 1
+
+
 def test_a_job_keeps_who_agrees(stated):
     name = new_id()
     put(stated, name, SOURCE, TARGET, **{"Ember-Consent": "Grace agrees"})
