@@ -53,10 +53,10 @@ def test_the_init_container_brings_what_the_replica_serves_offline(podman, cpu, 
     emulator = f"--env=STORAGE_EMULATOR_HOST={os.environ['STORAGE_EMULATOR_HOST']}"
     words = (*volumes(site), emulator, "--network=host", "--user=65532", *HARDENED)
     done = podman("run", "--rm", *words, cpu, "prefetch")
-    assert "3 files are here and proven" in done.stderr
+    assert f"{len(MODELS)} files are here and proven" in done.stderr
     steps = [json.loads(line) for line in done.stdout.splitlines()]
-    assert sum(step["state"] == "ready" for step in steps) == 3
-    assert len(list((site / "store/sha256").glob("?" * 64))) == 3
+    assert sum(step["state"] == "ready" for step in steps) == len(MODELS)
+    assert len(list((site / "store/sha256").glob("?" * 64))) == len(MODELS)
     with podman.serving(cpu, *volumes(site), EMBER_OFFLINE="true") as replica:
         assert replica.form("/v1/swap", SOURCE, TARGET).status == 200
 
