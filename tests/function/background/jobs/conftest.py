@@ -21,7 +21,7 @@ HERE = (ip_network("127.0.0.0/8"),)
 
 @pytest.fixture(scope="module")
 def live():
-    with Live(uri_networks=HERE, queue_limit=1000) as server:
+    with Live(uri_networks=HERE, queue_limit=1000, watermark="off") as server:
         yield server
 
 
