@@ -141,7 +141,7 @@ for folder in ("/", "/tmp", "/home/nonroot", "/opt/ember", os.environ["EMBER_STO
         pass
 """
         assert pod.run_inside(code).split() == ["/store"]
-        assert len(list((pod.store / "optimised").glob("[!.]*"))) == 3
+        assert len(list((pod.store / "optimised").glob("[!.]*"))) == 4
 
     def test_it_has_the_declared_memory_and_threads(self, pod):
         (facts,) = json.loads(pod.podman("container", "inspect", pod.name).stdout)

@@ -24,7 +24,9 @@ HOOK = ("callback_secret", SECRET)
 
 @pytest.fixture(scope="module")
 def bucket(cloud):
-    with Live(output_buckets=("swapped/jobs/",), job_photos="gs://photos/jobs") as server:
+    with Live(
+        output_buckets=("swapped/jobs/",), job_photos="gs://photos/jobs", watermark="off"
+    ) as server:
         yield server
 
 
