@@ -101,8 +101,9 @@ def _swap() -> Schema:
     prefer = {
         "name": PREFER,
         "in": "header",
-        "description": "Whether somebody waits for the result (RFC 7240).",
-        "schema": {"type": "string", "enum": [RESPOND_ASYNC]},
+        "description": f"`{RESPOND_ASYNC}`, where nobody waits for the result; anything else is"
+        " passed over (RFC 7240).",
+        "schema": {"type": "string", "examples": [RESPOND_ASYNC]},
     }
     return {
         "operationId": "swap",
