@@ -17,6 +17,7 @@ from function.http.jsonbody import LongString
 from function.problems import Problem
 from function.requests import Upload
 from function.storage.storage import problem
+from function.trust.gate.consent import is_text
 from warmup.objects import data_uri
 from warmup.objects.errors import MalformedError
 
@@ -247,6 +248,8 @@ def checked_value(value: object, spec: Value, name: str) -> object:
         raise Problem(
             "bad_value", f"`{name}` is longer than {longest} characters.", field=name, limit=longest
         )
+    elif not is_text(value):
+        raise Problem("bad_value", f"`{name}` has half of a character (a surrogate).", field=name)
     elif value not in (allowed := schema.get("enum", [value])):
         raise Problem(
             "bad_value", f"`{name}` is one of {', '.join(allowed)}.", field=name, allowed=allowed

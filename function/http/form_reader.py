@@ -22,6 +22,7 @@ from function.http.fields import (
 )
 from function.problems import Problem
 from function.requests import Upload
+from function.trust.gate.consent import is_text
 from warmup.objects.fair_semaphore import FairSemaphore
 
 if TYPE_CHECKING:
@@ -141,7 +142,7 @@ def _header(request: Request, name: str) -> str:
         Problem: `bad_value`; it is not UTF-8.
     """
     text = request.headers[name]
-    if any("\ud800" <= each <= "\udfff" for each in text):
+    if not is_text(text):
         raise Problem("bad_value", f"The header {name} is not UTF-8.", field=name)
     return text
 

@@ -93,6 +93,7 @@ class JobRequests:
         selection = selected(sent.values, like="like" in sent.photos)
         SwapOptions.of(sent.values)  # as far as that can be known to be wrong
         if sender := admitted.context.sender:
+            self.trust.check_label(sent.values.get("label"), sender)
             await self.trust.require_consent(sent.values.get("consent"), sender)
         form = await self.forms.fetched(sent, request)
         prices = await self._prices(form, selection, admitted.prices) if admitted.pays else ()

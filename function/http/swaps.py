@@ -69,6 +69,7 @@ class SwapHandlers:
             form = await self.forms.read(request, SWAP)
             wanted = _swap_request(form)
             if sender := admitted.context.sender:
+                self.service.trust.check_label(wanted.label, sender)
                 await self.service.trust.require_consent(wanted.consent, sender)
             clip = await self._direct(wanted)
             kind, wanted = _negotiate(request, wanted, clip)

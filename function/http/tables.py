@@ -9,6 +9,8 @@ from function.faces.select import Selection, Way
 from function.http.fields import Photos, Value
 from function.images.formats import FORMATS
 from function.problems import Problem
+from function.trust.marking.label_choice import NONE
+from function.trust.marking.label_texts import TEXTS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -69,9 +71,9 @@ SWAP: Table = {
         {"type": "string", "minLength": 1, "maxLength": 4096},
     ),
     "label": Value(
-        "The language of a visible label in the result that says what it is; without it, as the"
-        " server is set up.",
-        {"type": "string", "pattern": "^[a-z]{2}(-[A-Za-z]{2,4})?$", "maxLength": 8},
+        "The language of a visible label in the result that says what it is, or `off`; without it,"
+        " as the server is set up.",
+        {"type": "string", "enum": [*TEXTS, NONE]},
     ),
     "image": Value(
         "Whether a JSON answer has the image.",

@@ -12,6 +12,7 @@ from function.trust.gate.content import ContentGate
 from function.trust.gate.gate import AgeGate, Gate
 from function.trust.gate.verdict import GateRefusedError
 from function.trust.marker import Marker
+from function.trust.marking.label_choice import NONE
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping
@@ -70,6 +71,20 @@ class Trust:
         from function.trust.case import Case
 
         return Case(self, models, run, timings, wish)
+
+    def check_label(self, asked: str | None, sender: Sender) -> None:
+        """Refuse a request that wants no label where there has to be one, before it costs anything.
+
+        Args:
+            asked: its field `label`.
+            sender: who asks.
+
+        Raises:
+            Problem: `forbidden`.
+        """
+        if asked == NONE:
+            duties = self.duties.get(sender.tier, TierDuties())
+            self.marker.labels.wanted(asked, required=duties.label)
 
     async def require_consent(self, given: str | None, sender: Sender) -> None:
         """Refuse a request that says nothing where it has to, before it costs anything.

@@ -87,10 +87,11 @@ class FileStore:
 
     Args:
         folders: what URIs may lead into.
+        mode: permissions of new files, less the umask; those that are replaced keep theirs.
     """
 
-    def __init__(self, folders: Sequence[Path]) -> None:
-        self._folders = folders
+    def __init__(self, folders: Sequence[Path], mode: int = 0o666) -> None:
+        self._folders, self._mode = folders, mode
 
     async def stat(self, uri: str) -> Facts:
         """Size, and the time of its last change as generation."""
@@ -149,9 +150,12 @@ class FileStore:
         with self._folder(uri, make=True) as (folder, name):
             partial = f".{secrets.token_hex(8)}.part"
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-            fd = os.open(partial, flags, 0o666, dir_fd=folder)
+            fd = os.open(partial, flags, self._mode, dir_fd=folder)
             try:
                 with os.fdopen(fd, "wb") as file:
+                    with suppress(FileNotFoundError):
+                        before = os.stat(name, dir_fd=folder, follow_symlinks=False)
+                        os.fchmod(fd, stat.S_IMODE(before.st_mode))
                     file.write(data)
                     file.flush()
                     os.fsync(fd)

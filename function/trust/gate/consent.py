@@ -99,6 +99,8 @@ class ConsentPolicy:
             if wanted is ConsentKind.OFF:
                 return None
             raise _refused("The request does not say who agrees to the swap.", wanted)
+        if not is_text(text):
+            raise _refused("`consent` has half of a character (a surrogate).", wanted)
         statement = self._read(text, sources, wanted)
         if not statement.kind.covers(wanted):
             raise _refused("It takes a signed token to say who agrees to the swap.", wanted)
@@ -113,6 +115,11 @@ class ConsentPolicy:
         if len(text) > LONGEST:
             raise _refused(f"`consent` has more than {LONGEST} characters.", wanted)
         return ConsentStatement(ConsentKind.STATED, digest_of(text), text)
+
+
+def is_text(text: str) -> bool:
+    """Whether it can be written: JSON can name halves of characters, which cannot be."""
+    return not any("\ud800" <= each <= "\udfff" for each in text)
 
 
 def digest_of(text: str) -> str:

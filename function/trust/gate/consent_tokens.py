@@ -23,6 +23,7 @@ from function.trust.gate.consent import (
     ConsentKind,
     ConsentStatement,
     digest_of,
+    is_text,
 )
 from warmup.settings.variables import SettingsError
 
@@ -72,7 +73,7 @@ class SignedConsent:
         claims = self._claims(token)
         subject, photos = claims["sub"], claims.get("photos")
         purpose, issuer = claims.get("purpose", ""), claims.get("iss", "")
-        if not all(isinstance(each, str) and len(each) <= LONGEST for each in (subject, purpose)):
+        if not all(map(_of_use, (subject, purpose))):
             raise ValueError("`sub` or `purpose` of the token of consent is no text of use.")
         if photos is not None:
             known = set(map(str, photos)) if isinstance(photos, list) else set()
@@ -98,8 +99,12 @@ class SignedConsent:
             )
         except jwt.ExpiredSignatureError:
             raise ValueError("The token of consent has expired.") from None
-        except (jwt.PyJWTError, TypeError, RecursionError):
+        except (jwt.PyJWTError, ArithmeticError, TypeError, RecursionError):
             raise ValueError("The token of consent cannot be accepted.") from None
+
+
+def _of_use(claim: object) -> bool:
+    return isinstance(claim, str) and len(claim) <= LONGEST and is_text(claim)
 
 
 def _pem(data: bytes) -> Key:

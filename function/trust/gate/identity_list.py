@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from warmup.models.manifest import Model
 
 _LABEL, _MOST_NUMBERS = 500, 4096
+_NUMBERS = {"face_identity_128": 128, "arcface": 512}  # of an embedding, by family
 
 
 class IdentityListError(Exception):
@@ -81,6 +82,11 @@ class ListedPerson:
         facts["created"] = self.created.isoformat()
         facts["until"] = self.until and self.until.isoformat()
         return json.dumps(facts, ensure_ascii=False)
+
+    @property
+    def numbers(self) -> int:
+        """How many numbers each of its embeddings has."""
+        return len(base64.b64decode(self.embeddings[0])) // 4
 
     def holds(self, now: datetime) -> bool:
         """Whether it has not ended."""
@@ -151,6 +157,9 @@ class IdentityList:
                 f" identity model than {model.family} {model.sha256[:12]}: enrol them again with"
                 " this one, or take them off"
             )
+        length = _NUMBERS.get(model.family)
+        if length and any(each.numbers != length for each in self.people):
+            raise IdentityListError(f"its embeddings have another length than {length}")
 
     def added(self, person: ListedPerson) -> IdentityList:
         """The same with one more."""
@@ -194,7 +203,7 @@ def parse(data: bytes) -> IdentityList:
             continue
         try:
             people.append(_person(json.loads(line)))
-        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        except (ArithmeticError, AttributeError, KeyError, RecursionError, TypeError, ValueError):
             raise IdentityListError(f"line {number} is not one of a list of identities") from None
     if len({each.id for each in people}) < len(people):
         raise IdentityListError("two of its lines have the same id")

@@ -73,9 +73,9 @@ class KeptList:
         try:
             await self._read()
         except (ObjectError, IdentityListError, OSError) as error:
-            raise SettingsError(
-                [f"The list {self.uri} cannot be used: {str(error).rstrip('.')}."]
-            ) from None
+            make = "; `ember deny` and `ember consent` make lists"
+            what = f"{str(error).rstrip('.')}{make if isinstance(error, NotFoundError) else ''}"
+            raise SettingsError([f"The list {self.uri} cannot be used: {what}."]) from None
 
     async def look(self) -> None:
         """Read it again, if it has changed."""
@@ -84,7 +84,7 @@ class KeptList:
                 await self._read()
                 log.info("a list was read again", extra=self._facts())
             self.problem, self._read_at = None, self._clock()
-        except (ObjectError, IdentityListError, OSError) as error:
+        except Exception as error:  # whatever it is, the next look has to come
             if self.problem is None:
                 facts = self._facts() | {"reason": str(error)}
                 log.error("a list stays as it was", extra=facts)  # noqa: TRY400
@@ -170,7 +170,7 @@ def store_of(uri: str) -> ObjectStore:
     if uri.startswith("file:"):
         from warmup.objects.local import FileStore
 
-        return FileStore([_path(uri).parent])
+        return FileStore([_path(uri).parent], mode=0o600)
     with needing(f"The list {uri}", "gcs"):
         from warmup.objects.gcs import GcsStore
     return GcsStore(_SILENCE_S)

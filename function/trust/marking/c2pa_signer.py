@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from function.trust.marking.c2pa_keys import DigestSigner
     from function.trust.marking.certificates import SigningCertificate
 
-log = logging.getLogger(__name__)
+log = logging.getLogger("ember.trust")
 
 _LOOK_S = 1.0  # how often it is seen whether a file has changed
 _AGAIN_S = 5.0  # after which a failure may be gone

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from function.trust.statement import Statement
 
-log = logging.getLogger(__name__)
+log = logging.getLogger("ember.trust")
 
 _PARENT = {"relationship": "parentOf"}
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from function.trust.marking.xmp import Value
     from function.trust.statement import Statement
 
-log = logging.getLogger(__name__)
+log = logging.getLogger("ember.trust")
 
 MOST_INGREDIENTS = 32
 """Of one output; a swap of a swap of a swap has three."""

@@ -14,6 +14,7 @@ from function.faces.select import Selection
 from function.http.pricing import batch_price, look_price, price
 from function.problems import Problem
 from function.requests import SwapRequest, Upload
+from function.trust.trust import TierDuties
 from tests.function.background.jobs.conftest import finished, new_id, put
 from tests.function.images import make
 from tests.function.images.make import gif_of, noise, quarters, save
@@ -173,3 +174,25 @@ def test_a_crowd_in_an_animation_is_more_than_its_price_covers(guarded):
     target = "target", gif_of([view] * 2)
     answer = server.form("/v1/swap", SOURCE, target, Authorization=paid)
     answer.problem("too_many_faces", 422)
+
+
+@pytest.fixture
+def labelled(guarded):
+    """The same server, where the outputs of a tier have a label."""
+    server, paid, _ = guarded
+    trust = server.service.trust
+    before, trust.duties = trust.duties, {"paid": TierDuties(label=True)}
+    yield server, paid
+    trust.duties = before
+
+
+def test_what_wants_no_label_where_there_has_to_be_one_costs_nothing(labelled):
+    server, paid = labelled
+    left = server.get("/v1/quota", Authorization=paid).json["tokens"]
+    parts = SOURCE, ("target", crowd(1, 1)), ("label", "off", None, None)
+    answer = server.form("/v1/swap", *parts, Authorization=paid)
+    assert answer.problem("forbidden", 403)["field"] == "label"
+    name = new_id()
+    put(server, name, *parts, Authorization=paid).problem("forbidden", 403)
+    assert server.get(f"/v1/jobs/{name}", Authorization=paid).status == 404
+    assert server.get("/v1/quota", Authorization=paid).json["tokens"] == left

@@ -76,6 +76,9 @@ class TestWords:
         else:
             assert ConsentPolicy(all_).check(None, tier) is None
 
+    def test_half_of_a_character_is_no_word(self):
+        assert "half of a character" in refused(ConsentPolicy(), "Ada \ud800")
+
     def test_words_do_not_do_where_a_token_is_asked_for(self, policy):
         assert "signed token" in refused(policy, "Ada agreed")
 
@@ -102,6 +105,8 @@ class TestTokens:
             (lambda: token()[:-6] + "AAAAAA", "cannot be accepted"),
             (lambda: token(purpose="x" * 501), "no text of use"),
             (lambda: token(purpose=7), "no text of use"),
+            (lambda: token(purpose="\ud800"), "no text of use"),
+            (lambda: token(sub="\ud800"), "no text of use"),
             (lambda: token(note="x" * 9000), "too long"),
         ],
     )

@@ -84,6 +84,7 @@ GOOD = json.loads(new_person("x", MODEL, [A]).line())
         {"until": "never"},
         {"threshold": "0.5"} | {"threshold": "x"},
         {"threshold": -1},
+        {"threshold": 10**400},
         {"threshold": float("nan")},
         {"embeddings": []},
         {"embeddings": ["!"]},
@@ -112,6 +113,8 @@ def test_ids_are_of_one_person_and_embeddings_of_one_length():
     other = new_person("y", MODEL, [np.ones(512, np.float32)]).line()
     with pytest.raises(IdentityListError, match="lengths"):
         parse(f"{line}\n{other}".encode())
+    with pytest.raises(IdentityListError, match="than 128"):
+        parse(other.encode()).check(MODEL)
 
 
 def test_times_without_a_zone_are_those_of_greenwich():

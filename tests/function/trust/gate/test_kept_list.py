@@ -154,6 +154,36 @@ async def test_a_change_holds_at_the_next_look_and_damage_changes_nothing(uri, s
     assert (kept.problem, kept.facts()["people"], kept.facts()["seen_s_ago"]) == (None, 1, 0)
 
 
+async def test_whatever_goes_wrong_at_one_look_the_next_one_comes(tmp_path, monkeypatch):
+    uri = f"file://{tmp_path}/deny.jsonl"
+    store = store_of(uri)
+    await change(uri, store, adding("one"))
+    kept = KeptList(uri, store, MODEL)
+    await kept.start()
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "stat", None)  # a fault of ours: whatever it raises
+        await kept.look()
+    assert (len(kept.people.people), bool(kept.problem)) == (1, True)
+    await change(uri, store, adding("two"))
+    await kept.look()
+    assert (len(kept.people.people), kept.problem) == (2, None)
+
+
+async def test_a_list_that_is_not_there_is_no_start_and_says_what_makes_one(uri, store):
+    with pytest.raises(SettingsError, match="`ember deny`"):
+        await KeptList(uri, store, MODEL).start()
+
+
+async def test_nobody_else_reads_a_list_unless_its_owner_lets_them(tmp_path):
+    uri, path = f"file://{tmp_path}/deny.jsonl", tmp_path / "deny.jsonl"
+    store = store_of(uri)
+    await change(uri, store, adding("one"))
+    assert path.stat().st_mode & 0o777 == 0o600
+    path.chmod(0o640)
+    await change(uri, store, adding("two"))
+    assert path.stat().st_mode & 0o777 == 0o640
+
+
 async def test_a_list_of_another_model_is_no_start_and_changes_nothing(uri, store):
     other = new_person("x", type(MODEL)("arcface", "1" * 64), [somebody(1)])
     await change(uri, store, lambda people: people.added(other))
