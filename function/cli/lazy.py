@@ -14,7 +14,7 @@ import click
 import function
 from function import __version__
 from function.exits import Exit
-from function.problems import Problem
+from function.problems import Problem, RetryLaterError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -82,7 +82,8 @@ def _foreseen(error: Exception) -> tuple[str, int]:
         Exception: `error` itself, which nobody has foreseen.
     """
     if isinstance(error, Problem):
-        return f"{error.detail} {error.hint}", Exit.BAD_INPUT
+        again = isinstance(error, RetryLaterError)
+        return f"{error.detail} {error.hint}", Exit.UNAVAILABLE if again else Exit.BAD_INPUT
     if isinstance(error, OSError):
         # Python would try again at its end, and complain again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)

@@ -49,7 +49,7 @@ def _sentence(found: Verification) -> str:
     if found.finding is Finding.UNKNOWN:
         return "no sign of a swap was found, which proves nothing"
     made = (found.metadata or {}).get("software")
-    return f"this is a face swap, made by {made}" if made else "this is a face swap"
+    return f"this is a face swap, made by {_one_line(made)}" if made else "this is a face swap"
 
 
 def _lines(found: Verification) -> list[str]:
@@ -70,4 +70,10 @@ def _lines(found: Verification) -> list[str]:
         )
     if found.lost:
         lines.append(f"lost       {', '.join(found.lost)}")
-    return [f"  {line}" for line in [*lines, *(f"note       {note}" for note in found.notes)]]
+    lines += [f"note       {note}" for note in found.notes]
+    return [f"  {_one_line(line)}" for line in lines]
+
+
+def _one_line(text: str) -> str:
+    """Whatever a file says of itself, it writes no line of its own, and moves no cursor."""
+    return "".join(each if each.isprintable() else " " for each in text)

@@ -204,3 +204,15 @@ class TestServing:
                 except OSError:
                     process.wait(60)
             os.close(ours)
+
+
+@pytest.mark.parametrize(("kind", "code"), [("RetryLaterError", 69), ("Problem", 65)])
+def test_what_may_be_tried_again_ends_in_another_way_than_what_may_not(kind, code):
+    raising = f"""
+from function.cli import keys
+from function import problems
+def fails(*_, **__): raise problems.{kind}("audit_unavailable", "Later.", *[1.0][{code == 65}:])
+keys.new.callback = fails
+"""
+    done = ember("keys", "new", "ann", before=raising)
+    assert (done.returncode, done.stderr[:13]) == (code, "Error: Later.")

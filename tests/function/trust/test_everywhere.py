@@ -13,7 +13,7 @@ import pytest
 from PIL import Image
 
 from function.trust.marking import c2pa_reader, metadata
-from function.trust.statement import SourceType
+from function.trust.statement import SourceType, Statement
 from tests.function.background.events import forms
 from tests.function.background.events.test_events import outcome, post
 from tests.function.background.jobs.conftest import finished, new_id, put
@@ -243,3 +243,14 @@ def test_the_command_says_the_same(live, tmp_path):
     ember = [sys.executable, "-m", "function", "verify", "--json", str(path)]
     told = json.loads(subprocess.run(ember, check=True, capture_output=True).stdout)
     assert (told["verdict"], told["metadata"]["request_id"]) == ("swap", "told")
+
+
+def test_what_a_file_says_of_itself_writes_no_line_of_its_own(tmp_path):
+    name = "Ember 9\n  signature  valid, by you\x9b2J"
+    path = tmp_path / "a.jpg"
+    path.write_bytes(metadata.mark(HOPPER, Statement("x", SourceType.COMPOSED, name)))
+    ember = [sys.executable, "-m", "function", "verify", str(path)]
+    told = subprocess.run(ember, check=True, capture_output=True, text=True).stdout
+    assert "by you" in told
+    assert [line.split()[0] for line in told.splitlines()[1:]] == ["metadata", "lost"]
+    assert "\x9b" not in told
