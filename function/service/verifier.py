@@ -89,7 +89,13 @@ class Verifier:
         """The size and the watermarks of a file."""
         kind = upload.clip
         if kind and not kind.still:
-            return self._video(upload.data, kind, timings)
+            try:
+                return self._video(upload.data, kind, timings)
+            except Problem as problem:  # of a clip, which is a target elsewhere
+                detail = problem.detail.replace("The target", "The file")
+                raise Problem(
+                    problem.code, detail, **{**problem.extra, "image": upload.field}
+                ) from None
         with timings.span("decode"):
             picture = decode(
                 upload.data,

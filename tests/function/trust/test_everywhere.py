@@ -237,6 +237,12 @@ def test_a_clip_is_recognised_by_its_frames(live, folder):
     assert found["watermarks"][0]["payload"] == item["result"]["marks"]["watermark"]["payload"]
 
 
+def test_a_video_that_cannot_be_read_is_called_the_file(live):
+    damaged = b"\0\0\0\x18ftypisom\0\0\0\0isommp42" + bytes(200)
+    told = live.form("/v1/verify", ("file", damaged)).problem("bad_clip", 422)
+    assert (told["image"], told["detail"][:8]) == ("file", "The file")
+
+
 def test_the_command_says_the_same(live, tmp_path):
     path = tmp_path / "a.jpg"
     path.write_bytes(live.form("/v1/swap", SOURCE, TARGET, Ember_Request_Id="told").body)
