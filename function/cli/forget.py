@@ -44,7 +44,7 @@ def forget(subject: str, *, yes: bool) -> None:
 
 async def _erase(subject: str) -> ErasureReceipt:
     settings = load(os.environ)
-    audit = build_audit(settings.audit)
+    audit = build_audit(settings.audit, stream=2)
     await audit.start()
     try:
         async with opened() as (store, files):

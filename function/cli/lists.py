@@ -120,7 +120,7 @@ async def _change(
     changed: Callable[[IdentityList], IdentityList],
 ) -> None:
     """Change a list, with a line of the audit before: no change is without one."""
-    audit, store = build_audit(settings.audit), kept_list.store_of(uri)
+    audit, store = build_audit(settings.audit, stream=2), kept_list.store_of(uri)
     await audit.start()
     try:
         await audit.write(record)

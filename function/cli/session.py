@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import asynccontextmanager, nullcontext
 from typing import TYPE_CHECKING
 
+from function.process.wiring.audit import build_audit
 from function.process.wiring.service import build_service
 from function.runtime import installed
 from warmup.settings import variables
@@ -30,6 +31,8 @@ async def opened(settings: Settings, *, swaps: bool = False) -> AsyncIterator[Se
     """
     installed.check()
     ready = build_service(variables.replace(settings, variant=None))
+    # Results go to standard output, perhaps a photo.
+    ready.trust.audit = build_audit(settings.audit, settings.access, stream=2)
     try:
         async with ready.trust.running() if swaps else nullcontext():
             await ready.load()

@@ -32,12 +32,15 @@ _SILENCE_S = 10.0
 _WRITABLE = os.R_OK | os.W_OK | os.X_OK
 
 
-def build_audit(settings: AuditSettings, access: AccessSettings | None = None) -> AuditLog:
+def build_audit(
+    settings: AuditSettings, access: AccessSettings | None = None, *, stream: int = 1
+) -> AuditLog:
     """The audit that the settings want; it has to be started.
 
     Args:
         settings: where it goes, and how.
         access: names the policy, a digest of which stands in the first line.
+        stream: where lines for `stdout` go; of commands, whose results are there, 2.
 
     Raises:
         SettingsError: the keys cannot be read, or the folder cannot be written to.
@@ -55,7 +58,7 @@ def build_audit(settings: AuditSettings, access: AccessSettings | None = None) -
         opening=opening,
     )
     if settings.audit == "stdout":
-        return ChainedAudit(StdoutSink(), rules)
+        return ChainedAudit(StdoutSink(stream), rules)
     if settings.audit.startswith("file:"):
         folder = Path(url2pathname(urlsplit(settings.audit).path))
         _check_writable(folder, f"EMBER_AUDIT is {settings.audit}")

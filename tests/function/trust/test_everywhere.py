@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import json
+import os
 import subprocess
 import sys
 
@@ -260,3 +261,19 @@ def test_what_a_file_says_of_itself_writes_no_line_of_its_own(tmp_path):
     assert "by you" in told
     assert [line.split()[0] for line in told.splitlines()[1:]] == ["metadata", "lost"]
     assert "\x9b" not in told
+
+
+def test_the_audit_of_a_command_is_not_in_its_result(tmp_path):
+    (tmp_path / "a.jpg").write_bytes(HOPPER)
+    words = ["swap", "a.jpg", "a.jpg", "-o", "-"]
+    done = subprocess.run(
+        [sys.executable, "-m", "function", *words],
+        check=True,
+        capture_output=True,
+        cwd=tmp_path,
+        env=os.environ | {"EMBER_AUDIT": "stdout"},
+    )
+    assert Image.open(io.BytesIO(done.stdout)).format == "JPEG"
+    assert done.stdout[:2] == b"\xff\xd8"
+    kinds = [json.loads(line)["kind"] for line in done.stderr.splitlines()]
+    assert kinds == ["start", "swap", "stop"]
