@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from function.faces.models import fitting
 from function.faces.options import SMALLEST
@@ -28,7 +28,7 @@ from function.service.verifier import Verifier
 from function.trust.case import Wish
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Awaitable, Sequence
     from pathlib import Path
 
     import numpy as np
@@ -119,12 +119,7 @@ class Work:
         options = _cheaper(fitting(wanted.options, pipeline.models))
         (target, faces), (source, warnings), reference = await _all(
             self._run(
-                self._find,
-                wanted.target,
-                timings,
-                identify=True,
-                quick=current.get().quick_search,
-                seen=case.look,
+                self._find, wanted.target, timings, identify=True, quick=current.get().quick_search
             ),
             self._person(wanted.sources, timings, case),
             self._reference(wanted.like, timings),
@@ -133,12 +128,13 @@ class Work:
             raise NoFaceError("No face was found in the target photo.", image="target")
         chosen = choose(faces, wanted.faces, reference, pipeline.models.identity.metric)
 
-        def work() -> tuple[Picture, list[tuple[QualityWarning, ...]]]:
+        def swap() -> tuple[NDArray[np.uint8], list[tuple[QualityWarning, ...]]]:
             case.check_people(target, chosen)
-            canvas, own = pipeline.swap(target, chosen, source, timings, options)
-            return case.mark(replace(target, pixels=canvas), chosen), own
+            return pipeline.swap(target, chosen, source, timings, options)
 
-        result, own = await self._run(work)
+        # Looking at the target needs a CPU that swapping leaves idle; a refusal drops the result.
+        _, (canvas, own) = await _all(self._run(case.look, target), self._run(swap))
+        result = await self._run(case.mark, replace(target, pixels=canvas), chosen)
         name = wanted.format or default_format(target)
         image, judged = await asyncio.gather(
             self._run(_encode, result, name, wanted.quality, timings, case),
@@ -285,17 +281,10 @@ class Work:
         return found, more
 
     def _find(
-        self,
-        upload: Upload,
-        timings: Timings,
-        *,
-        identify: bool,
-        quick: bool,
-        seen: Callable[[Picture], None] = lambda _: None,
+        self, upload: Upload, timings: Timings, *, identify: bool, quick: bool
     ) -> tuple[Picture, list[Face]]:
-        """Decode one image, let `seen` see it, and find its faces."""
+        """Decode one image and find its faces."""
         picture = self._decoded(upload, timings)
-        seen(picture)
         most = current.get().max_faces
         return picture, self._pipeline.find(
             picture, timings, identify=identify, quick=quick, most=most
@@ -319,13 +308,19 @@ def _files(wanted: SwapRequest | ClipRequest) -> dict[str, bytes | Path]:
     return {**files, **like, "target": target.data if isinstance(target, Upload) else target}
 
 
-async def _all(first: Awaitable[A], second: Awaitable[B], third: Awaitable[C]) -> tuple[A, B, C]:
+@overload
+async def _all(first: Awaitable[A], second: Awaitable[B], /) -> tuple[A, B]: ...
+@overload
+async def _all(
+    first: Awaitable[A], second: Awaitable[B], third: Awaitable[C], /
+) -> tuple[A, B, C]: ...
+async def _all(*each: Awaitable[Any]) -> tuple[Any, ...]:
     """Await them together; when several fail, raise the first of them in order (not in time)."""
-    results = await asyncio.gather(first, second, third, return_exceptions=True)
+    results = await asyncio.gather(*each, return_exceptions=True)
     for result in results:
         if isinstance(result, BaseException):
             raise result
-    return cast("tuple[A, B, C]", results)
+    return tuple(results)
 
 
 def _cheaper(options: SwapOptions) -> SwapOptions:
