@@ -46,8 +46,8 @@ class GateSettings:
     gate: bool = variable(
         True,
         switch(),
-        "Whether photos and clips are refused that look sexual, before any work and, where a swap"
-        " could have made them so, after it. Off is shown in `/readyz` and counted.",
+        "Whether photos and clips are refused that look sexual, or that a swap could have made look"
+        " so. Off is shown in `/readyz` and counted.",
         shown_default="true",
     )
     gate_threshold: float = variable(
