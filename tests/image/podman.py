@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from keepalive.pinger.ping import Unreachable, ping
-from tests.function.live import FORM, Answer, multipart
+from tests.function.live import FORM, Answer, dashed, multipart
 from tests.function.raw import eventually
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class Container:
         """Post a multipart body."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
         try:
-            connection.request("POST", path, multipart(*parts), FORM | headers)
+            connection.request("POST", path, multipart(*parts), FORM | dashed(headers))
             response = connection.getresponse()
             return Answer(response.status, response.headers, response.read())
         finally:
