@@ -73,7 +73,7 @@ SWAP: Table = {
     "label": Value(
         "The language of a visible label in the result that says what it is, or `off`; without it,"
         " as the server is set up.",
-        {"type": "string", "enum": [*TEXTS, NONE]},
+        {"type": "string", "pattern": f"^({'|'.join((*TEXTS, NONE))})$", "maxLength": 8},
     ),
     "image": Value(
         "Whether a JSON answer has the image.",
