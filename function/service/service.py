@@ -65,7 +65,8 @@ class Service:
         expected: the photos for that and what they must give; None for the sample photos, of which
             any result counts as right.
         timeline: gets the spans of the start.
-        trust: what every swap passes through besides being made; None for what is on by default.
+        trust: what every swap passes through besides being made; None for an open gate, no audit,
+            and marks that everybody can read.
 
     Attributes:
         imports: what is heavy to import.

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from function.images.picture import Picture
     from function.requests import Upload
     from function.trust.marker import Marker
+    from function.trust.marking.provenance import FoundMetadata
     from function.trust.watermark.watermark import WatermarkReading
     from function.video.limits import ClipLimits
 
@@ -62,8 +63,9 @@ class Verifier:
         """
         notes: list[str] = []
         with timings.span("read"):
-            said = _metadata(upload.data)
-            signed = self._signature(upload.data, notes)
+            carried = metadata.read(upload.data)
+            said = _said(carried)
+            signed = self._signature(upload.data, carried, notes)
         size = 0, 0
         marks: tuple[WatermarkReading, ...] = ()
         try:
@@ -144,11 +146,13 @@ class Verifier:
         faces = self.pipeline.find(picture, timings, identify=False)
         return sorted(faces, key=lambda face: -face.detection.box.area)[:_MOST_FACES]
 
-    def _signature(self, data: bytes, notes: list[str]) -> dict[str, Any] | None:
+    def _signature(
+        self, data: bytes, carried: FoundMetadata, notes: list[str]
+    ) -> dict[str, Any] | None:
         """Who has signed a file with C2PA, and whether it is as it was then."""
         read = self.marker.manifests
         if read is None:
-            if metadata.read(data).manifest:
+            if carried.manifest:
                 notes.append("It is signed (C2PA), and this server cannot read that.")
             return None
         from function.trust.marking.c2pa_reader import BrokenManifestError, ManifestState
@@ -186,9 +190,8 @@ class Verifier:
         return tuple(name for name, (expected, found) in had.items() if expected and not found)
 
 
-def _metadata(data: bytes) -> dict[str, Any] | None:
+def _said(found: FoundMetadata) -> dict[str, Any] | None:
     """What a file says of itself; None where it says nothing."""
-    found = metadata.read(data)
     if not found.source_type and not found.software and not found.aigc:
         return None
     return {

@@ -17,7 +17,6 @@ from function.trust.gate.verdict import GateCheck, GateRefusedError, by_check
 from function.trust.marking import metadata
 from function.trust.marks import Marks
 from function.trust.statement import SourceType, Statement
-from function.trust.trust import TierDuties
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -104,7 +103,7 @@ class Case:
     async def __aenter__(self) -> Self:
         if self._sender is None:
             return self
-        duties = self._trust.duties.get(self._sender.tier, TierDuties())
+        duties = self._trust.duties_of(self._sender)
         self._label = self._trust.marker.labels.wanted(self._wish.label, required=duties.label)
         if self._label:
             self.marks = replace(self.marks, label=self._label.text)
@@ -153,7 +152,7 @@ class Case:
         return bool(gate.deny or self._models.age)
 
     def look(self, picture: Picture) -> None:
-        """Look at a target before anything is done with it.
+        """Look at a target, of which nothing is answered until then.
 
         Raises:
             GateRefusedError: it is refused.
@@ -167,7 +166,7 @@ class Case:
 
     def begins_shot(self, picture: Picture) -> bool:
         """Whether a frame has to be looked at; they come one after the other."""
-        return self._trust.gate.on and self._shots.wants(picture.pixels)
+        return (self.looks or self.knows_people) and self._shots.wants(picture.pixels)
 
     def check_source(self, source: SourceFace) -> None:
         """See that the person of one source photo is old enough, and note who it is.
@@ -306,13 +305,12 @@ class Case:
         audit = self._trust.audit
         if self._sender is None or not audit.enabled:
             return
-        record = await self._run(self._record, AuditKind.SWAP, self._verdicts)
-        digest = await self._run(self._digest, output)
-        await audit.write(replace(record, output=digest, watermark=self.marks.payload or ""))
+        record = await self._run(self._record, AuditKind.SWAP, output)
+        await audit.write(replace(record, watermark=self.marks.payload or ""))
 
     async def _refused(self, error: GateRefusedError) -> None:
         if self._sender is not None:
-            record = await self._run(self._record, AuditKind.REFUSAL, self._verdicts)
+            record = await self._run(self._record, AuditKind.REFUSAL)
             await self._trust.account_for(record, error)
 
     @property
@@ -325,25 +323,23 @@ class Case:
         sources = [data for data in named if isinstance(data, bytes)]
         return self._trust.gate.consent(self._wish.consent, tier, sources)
 
-    def _record(self, kind: AuditKind, verdicts: Sequence[GateVerdict]) -> AuditRecord:
+    def _record(self, kind: AuditKind, output: bytes | Path | None = None) -> AuditRecord:
         if self._sender is None:
             raise RuntimeError("work of the replica's own is not written down")
-        files = {name: self._digest(data) for name, data in self._wish.files.items()}
-        consent = self._trust.audit.digest(self._consent.text.encode()) if self._consent else ""
+        digest = self._trust.audit.digest
+        files = {name: digest(data) for name, data in self._wish.files.items()}
         return AuditRecord(
             kind,
             self._sender,
             sources=tuple(each for name, each in files.items() if name.startswith("source")),
             target=files["target"],
             reference=files.get("like", ""),
+            output="" if output is None else digest(output),
             models=self._trust.models(),
             policy=self._trust.policy,
-            verdicts=by_check(verdicts),
-            consent=consent,
+            verdicts=by_check(self._verdicts),
+            consent=digest(self._consent.text.encode()) if self._consent else "",
         )
-
-    def _digest(self, data: bytes | Path) -> str:
-        return self._trust.audit.digest(data)
 
     @property
     def _consent_digest(self) -> str | None:

@@ -12,7 +12,6 @@ from function.trust.gate.content import ContentGate
 from function.trust.gate.gate import AgeGate, Gate
 from function.trust.gate.verdict import GateRefusedError
 from function.trust.marker import Marker
-from function.trust.marking.label_choice import NONE
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping
@@ -72,19 +71,21 @@ class Trust:
 
         return Case(self, models, run, timings, wish)
 
+    def duties_of(self, sender: Sender) -> TierDuties:
+        """What the tier of a sender asks of swaps."""
+        return self.duties.get(sender.tier, TierDuties())
+
     def check_label(self, asked: str | None, sender: Sender) -> None:
-        """Refuse a request that wants no label where there has to be one, before it costs anything.
+        """Refuse a request whose label cannot be, before it costs anything.
 
         Args:
             asked: its field `label`.
             sender: who asks.
 
         Raises:
-            Problem: `forbidden`.
+            Problem: `forbidden`, `bad_value`.
         """
-        if asked == NONE:
-            duties = self.duties.get(sender.tier, TierDuties())
-            self.marker.labels.wanted(asked, required=duties.label)
+        self.marker.labels.check(asked, required=self.duties_of(sender).label)
 
     async def require_consent(self, given: str | None, sender: Sender) -> None:
         """Refuse a request that says nothing where it has to, before it costs anything.
@@ -99,7 +100,7 @@ class Trust:
         if given and given.strip():
             return
         try:
-            self.gate.consent(None, self.duties.get(sender.tier, TierDuties()).consent)
+            self.gate.consent(None, self.duties_of(sender).consent)
         except GateRefusedError as refused:
             await self.account_for(AuditRecord(AuditKind.REFUSAL, sender), refused)
             raise

@@ -93,18 +93,30 @@ class Labels:
             required: whether the caller's tier wants one in any case.
 
         Raises:
-            Problem: `forbidden`, for asking for none where there has to be one; `bad_value`.
+            Problem: as `check` does.
         """
+        self.check(asked, required=required)
         if asked == NONE:
-            if self.always or required:
-                raise Problem("forbidden", "Outputs have a label here.", field="label")
             return None
         if asked is None:
             return self._label(self._language) if self.always or required else None
-        if asked not in TEXTS:
+        return self._label(asked)
+
+    def check(self, asked: str | None, *, required: bool = False) -> None:
+        """See that a request may ask for what it does; nothing is drawn or opened for that.
+
+        Args:
+            asked: as of `wanted`.
+            required: likewise.
+
+        Raises:
+            Problem: `forbidden`, for asking for none where there has to be one; `bad_value`.
+        """
+        if asked == NONE and (self.always or required):
+            raise Problem("forbidden", "Outputs have a label here.", field="label")
+        if asked is not None and asked not in {*TEXTS, NONE}:
             languages = ", ".join(TEXTS)
             raise Problem("bad_value", f"`label` is one of {languages}, or {NONE}.", field="label")
-        return self._label(asked)
 
     def _label(self, language: str) -> Label:
         from function.trust.marking.label_fonts import font_for

@@ -186,13 +186,16 @@ def labelled(guarded):
     trust.duties = before
 
 
-def test_what_wants_no_label_where_there_has_to_be_one_costs_nothing(labelled):
+@pytest.mark.parametrize(
+    ("label", "code", "status"), [("off", "forbidden", 403), ("xx", "bad_value", 422)]
+)
+def test_a_label_that_cannot_be_costs_nothing(labelled, label, code, status):
     server, paid = labelled
     left = server.get("/v1/quota", Authorization=paid).json["tokens"]
-    parts = SOURCE, ("target", crowd(1, 1)), ("label", "off", None, None)
+    parts = SOURCE, ("target", crowd(1, 1)), ("label", label, None, None)
     answer = server.form("/v1/swap", *parts, Authorization=paid)
-    assert answer.problem("forbidden", 403)["field"] == "label"
+    assert answer.problem(code, status)["field"] == "label"
     name = new_id()
-    put(server, name, *parts, Authorization=paid).problem("forbidden", 403)
+    put(server, name, *parts, Authorization=paid).problem(code, status)
     assert server.get(f"/v1/jobs/{name}", Authorization=paid).status == 404
     assert server.get("/v1/quota", Authorization=paid).json["tokens"] == left
