@@ -1,4 +1,6 @@
-"""CUDA's driver, through pycuda or NVIDIA's own bindings: the only module that knows CUDA.
+"""CUDA's driver, through NVIDIA's own bindings or PyCUDA: the only module that knows CUDA.
+
+cuda-bindings is taken where it is installed, PyCUDA where it alone is.
 
 Nothing of CUDA is imported before it is asked for.
 """
@@ -119,7 +121,7 @@ _making = threading.Lock()
 
 @cache
 def _driver() -> Driver:
-    for make in (_with_pycuda, _with_bindings):
+    for make in (_with_bindings, _with_pycuda):
         try:
             found = make()
             count = found.count()

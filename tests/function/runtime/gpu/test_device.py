@@ -114,7 +114,7 @@ class Noting:
 @pytest.fixture
 def driver(monkeypatch):
     noting = Noting(2)
-    monkeypatch.setattr(driver_module, "_with_pycuda", lambda: noting)
+    monkeypatch.setattr(driver_module, "_with_bindings", lambda: noting)
     return noting
 
 
@@ -175,11 +175,27 @@ def test_a_driver_without_a_gpu_is_none(driver):
         driver_module.driver()
 
 
+def missing():
+    raise ModuleNotFoundError
+
+
+@pytest.mark.parametrize(
+    ("bindings", "pycuda", "taken"),
+    [(True, True, "bindings"), (True, False, "bindings"), (False, True, "pycuda")],
+)
+def test_pycuda_is_taken_only_where_cuda_bindings_are_not(monkeypatch, bindings, pycuda, taken):
+    made = {"bindings": Noting(1), "pycuda": Noting(1)}
+    for name, here in (("bindings", bindings), ("pycuda", pycuda)):
+        make = (lambda one=made[name]: one) if here else missing
+        monkeypatch.setattr(driver_module, f"_with_{name}", make)
+    assert driver_module.driver() is made[taken]
+
+
 def test_a_driver_that_fails_is_reported_with_what_it_says(monkeypatch):
     def fail():
         raise RuntimeError("CUDA_ERROR_NO_DEVICE: no CUDA-capable device")
 
-    monkeypatch.setattr(driver_module, "_with_pycuda", fail)
+    monkeypatch.setattr(driver_module, "_with_bindings", fail)
     with pytest.raises(NotOnDeviceError, match="CUDA_ERROR_NO_DEVICE"):
         driver_module.driver()
 
