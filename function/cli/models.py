@@ -11,6 +11,7 @@ import click
 
 from function.cli.failure import Failure
 from function.cli.graphs import batch, fp16, inspect, needing_onnx, place
+from function.cli.publishing import configmap, publish
 from function.exits import Exit
 from warmup import cli
 
@@ -132,7 +133,10 @@ def image(embedded: Path, *, file: Path | None, out: Path) -> None:
 
 models = click.Group(
     "models",
-    commands=[*cli.models.commands.values(), check, import_, inspect, batch, fp16, image],
+    commands=[
+        *cli.models.commands.values(),
+        *(check, import_, inspect, batch, fp16, image, publish, configmap),
+    ],
     help=cli.models.help,
 )
 

@@ -13,16 +13,15 @@ import json
 import os
 import tarfile
 import tempfile
-import tomllib
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from warmup.failures import ManifestError
+from warmup.models.rewritten import rewritten
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from warmup.models.manifest import Model
 
@@ -60,7 +59,7 @@ def write(path: Path, models: Sequence[Model], folder: Path) -> Image:
         ManifestError: the manifest names its files in a way that cannot be changed.
         OSError: the image cannot be written.
     """
-    text, further = _moved(path, models)
+    text, further = _moved(path)
     with tempfile.TemporaryDirectory(dir=folder.absolute().parent, prefix=f".{folder.name}.") as at:
         draft = Path(at, "image")
         made = _written(draft, text, models, further)
@@ -103,50 +102,21 @@ def _written(
     return Image(whole["digest"], len(layers), sum(layer["size"] for layer in layers))
 
 
-def _moved(path: Path, models: Sequence[Model]) -> tuple[str, dict[str, Path]]:
+def _moved(path: Path) -> tuple[str, dict[str, Path]]:
     """The text of the manifest with the places that files have in the image, and further files.
 
     Raises:
         ManifestError: a place cannot be found in the text.
     """
-    text = path.read_text("utf-8")
-    content = tomllib.loads(text)
-    places, further = {}, {}
-    for entry in content["model"]:
-        for file in (entry, *entry.get("variants", [])):
-            places[file["uri"]] = f"sha256/{file['sha256'].lower()}"
-    for name in _golden_files(content):
-        place = f"golden/{hashlib.sha256((path.parent / name).read_bytes()).hexdigest()[:16]}"
-        places[name] = place + Path(name).suffix
-        further[places[name]] = path.parent / name
-    for old, new in places.items():
-        if json.dumps(old, ensure_ascii=False) not in text:
-            raise ManifestError(f"{path}: write {old!r} in double quotes, without escapes")
-        text = text.replace(json.dumps(old, ensure_ascii=False), json.dumps(new))
-    _check(text, models)
+    further = {}
+
+    def golden(file: Path) -> str:
+        digest = hashlib.sha256(file.read_bytes()).hexdigest()[:16]
+        further[f"golden/{digest}{file.suffix}"] = file
+        return f"golden/{digest}{file.suffix}"
+
+    text = rewritten(path, uri=lambda _, sha256: f"sha256/{sha256}", golden=golden)
     return text, further
-
-
-def _golden_files(content: Mapping[str, Any]) -> Iterable[str]:
-    """What the golden checks of a manifest read, as it names them."""
-    golden = content.get("golden", {})
-    yield from (golden[key] for key in ("source", "target", "image") if key in golden)
-    for entry in content["model"]:
-        yield from (entry["golden"][key] for key in ("input", "output") if "golden" in entry)
-
-
-def _check(text: str, models: Sequence[Model]) -> None:
-    """See that the changed manifest has the same files in it.
-
-    Raises:
-        ManifestError: it has not.
-    """
-    content = tomllib.loads(text)
-    files = [file for entry in content["model"] for file in (entry, *entry.get("variants", []))]
-    if any(file["uri"] != f"sha256/{file['sha256'].lower()}" for file in files) or sorted(
-        file["sha256"].lower() for file in files
-    ) != sorted(file.sha256 for model in models for file in model.files):
-        raise ManifestError("the manifest could not be changed for the image")
 
 
 def _layer(blobs: Path, files: Mapping[str, Path | bytes]) -> dict[str, Any]:

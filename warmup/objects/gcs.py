@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import unquote, urlsplit
 
 import google.auth
-from google.api_core.exceptions import GoogleAPICallError
+from google.api_core.exceptions import GoogleAPICallError, RetryError
 from google.auth.credentials import AnonymousCredentials
 from google.auth.exceptions import (
     DefaultCredentialsError,
@@ -83,6 +83,12 @@ class Cloud:
                 self._credentials = _credentials(self._scope)
                 self._client = storage.Client(project="none", credentials=self._credentials)
             return self._client
+
+    @property
+    def anonymous(self) -> bool:
+        """Whether no credentials were found."""
+        self.client()
+        return isinstance(self._credentials, AnonymousCredentials)
 
     def headers(self, url: str) -> dict[str, str]:
         """What shows who we are when `url` is asked for; it may renew a token."""
@@ -292,6 +298,8 @@ def translating(call: Callable[[], T]) -> T:
             asked = getattr(error.response, "headers", {}).get("Retry-After", "")
             raise _unanswered(reason, retry_after(asked)) from error
         raise _refused(error.code, reason) from error
+    except RetryError as error:  # of calls that are tried again by the library
+        raise _unanswered(str(error.cause)) from error
     except (SSLError, RefreshError, InvalidOperation) as error:
         raise _refused(None, str(error)) from error
     except (RequestException, GoogleAuthError, OSError) as error:

@@ -1,0 +1,116 @@
+"""`ember models publish` and `configmap`, up to the sessions of a server in a cluster."""
+
+from __future__ import annotations
+
+import base64
+from pathlib import Path
+
+import pytest
+import yaml
+from click.testing import CliRunner
+
+import function
+from function.cli.failure import Failure
+from function.cli.models import models
+from function.process.wiring.service import build_service
+from function.settings import load
+from tests.warmup.objects.gcs import fake_gcs
+from warmup.failures import ManifestError
+from warmup.models import manifest
+
+EMBEDDED = Path(function.__file__).parent / "models/models.toml"
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("EMBER_STORE", str(tmp_path / "store"))
+
+
+def run(*words):
+    done = CliRunner().invoke(models, words, obj=EMBEDDED)
+    if done.exception:
+        raise done.exception
+    return done
+
+
+def mounted(text, folder):
+    """The folder in which a pod has a ConfigMap."""
+    content = yaml.safe_load(text)
+    folder.mkdir()
+    for name, data in content["data"].items():
+        (folder / name).write_text(data)
+    for name, data in content["binaryData"].items():
+        (folder / name).write_bytes(base64.b64decode(data))
+    return folder / "models.toml"
+
+
+async def test_what_is_published_is_served_by_a_pod_that_has_only_the_configmap(tmp_path):
+    with fake_gcs() as bucket:
+        done = run("publish", "gs://models/ember")
+        assert done.stderr.count("uploaded ") == 4
+        assert run("publish", "gs://models/ember", "--force").stderr.count("there ") == 4
+        assert len(list(bucket.client.list_blobs(bucket, prefix="ember/sha256/"))) == 4
+        text = run("configmap", "--manifest", "published.toml").stdout
+        path = mounted(text, tmp_path / "pod")
+        environ = {"EMBER_MANIFEST": str(path), "EMBER_STORE": str(tmp_path / "node")}
+        service = build_service(load(environ))
+        try:
+            await service.fetch()
+            await service.load(whole=True)
+            await service.warm()  # the golden pair has come along
+            assert set(service.engines.providers.values()) == {"CPUExecutionProvider"}
+        finally:
+            service.close()
+    assert len(list((tmp_path / "node/sha256").iterdir())) == 4
+
+
+def test_a_folder_that_was_published_to_is_a_store_that_may_be_shared(tmp_path, monkeypatch):
+    run("publish", "shared", "-o", "elsewhere.toml")
+    monkeypatch.setenv("EMBER_SHARED_STORE", str(tmp_path / "shared"))
+    monkeypatch.setenv("EMBER_STORE", str(tmp_path / "empty"))
+    done = run("verify", "elsewhere.toml")
+    assert done.stdout.count(f"{tmp_path}/shared/sha256/") == 4
+
+
+def test_the_new_manifest_names_the_same_models_and_golden_files(tmp_path):
+    (tmp_path / "out").mkdir()
+    run("publish", "shared", "-o", "out/new.toml")
+    before, after = manifest.read(EMBEDDED), manifest.read(tmp_path / "out/new.toml")
+    assert [(m.role, m.file.sha256, m.licence) for m in after] == [
+        (m.role, m.file.sha256, m.licence) for m in before
+    ]
+    for model in after:
+        assert model.file.uri == (tmp_path / "shared/sha256" / model.file.sha256).as_uri()
+    here = [m.golden.input.resolve() for m in after if m.golden]
+    assert here == [m.golden.input.resolve() for m in before if m.golden]
+
+
+def test_the_new_manifest_can_go_to_standard_output(tmp_path):
+    text = run("publish", "shared", "-o", "-").stdout
+    (tmp_path / "said.toml").write_text(text)
+    assert len(manifest.read(tmp_path / "said.toml")) == 4
+    assert not (tmp_path / "published.toml").exists()
+
+
+def test_a_manifest_that_is_there_is_not_overwritten_and_nothing_is_published(tmp_path):
+    (tmp_path / "published.toml").write_text("mine")
+    with pytest.raises(Failure, match=r"published\.toml is there already; --force"):
+        run("publish", "shared")
+    assert (tmp_path / "published.toml").read_text() == "mine"
+    assert not (tmp_path / "shared").exists()
+
+
+def test_a_manifest_that_could_not_be_served_is_neither_published_nor_printed(tmp_path):
+    path = tmp_path / "part.toml"
+    text = EMBEDDED.read_text()
+    path.write_text(text[text.index("[[model]]") : text.index('[[model]]\nrole = "landmarks')])
+    for words in (["publish", "shared"], ["configmap"]):
+        with pytest.raises(ManifestError, match="there is no model for identity"):
+            run(*words, "--manifest", str(path))
+    assert not (tmp_path / "shared").exists()
+
+
+def test_the_embedded_set_is_not_for_pods_until_it_is_published():
+    with pytest.raises(ManifestError, match="no pod sees it"):
+        run("configmap")
