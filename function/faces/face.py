@@ -107,6 +107,8 @@ class Face:
         five, presence, mesh, outline: as in `Fitted`.
         pose: head pose.
         embedding: float32 [n] identity, or None when it was not computed.
+        person: who is put in its place, by the name that the request has for a source; "" where
+            there is only one.
     """
 
     index: int
@@ -118,6 +120,7 @@ class Face:
     mesh: NDArray[np.float32] | None = None
     outline: NDArray[np.float32] | None = None
     embedding: NDArray[np.float32] | None = None
+    person: str = ""
 
 
 def mesh_of(face: Face | Fitted) -> NDArray[np.float32]:

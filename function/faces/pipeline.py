@@ -21,7 +21,7 @@ from function.quality_warning import QualityWarning
 from function.request_context import current
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -154,16 +154,16 @@ class Pipeline:
         self,
         target: Picture,
         faces: Sequence[Face],
-        source: SourceFace,
+        people: Mapping[str, SourceFace],
         timings: Timings,
         options: SwapOptions = DEFAULT,
     ) -> tuple[NDArray[np.uint8], list[tuple[QualityWarning, ...]]]:
-        """Put the source's face onto each of `faces`, and enhance them, on one canvas.
+        """Put somebody's face onto each of `faces`, and enhance them, on one canvas.
 
         Args:
             target: the photo to change; it stays as it is.
             faces: which of its faces.
-            source: the person to put in.
+            people: those to put in, by the name in `Face.person`.
             timings: gets the spans `swap` and `enhance`.
             options: how the result is to be.
 
@@ -177,7 +177,8 @@ class Pipeline:
         check_count(len(faces), current.get().max_faces)
         with timings.span("swap"):
             canvas = target.pixels.copy()
-            warnings = self.swapper.swap_all(canvas, faces, source, options, gray=target.gray)
+            sources = [people[face.person] for face in faces]
+            warnings = self.swapper.swap_all(canvas, faces, sources, options, gray=target.gray)
         if (enhancer := self.models.enhance) and options.enhance:
             with timings.span("enhance"):
                 enhancer.enhance(canvas, faces, options, self.models.occlusion, gray=target.gray)
@@ -188,7 +189,7 @@ class Pipeline:
         canvas: NDArray[np.uint8],
         faces: Sequence[Face],
         warnings: Sequence[tuple[QualityWarning, ...]],
-        source: SourceFace,
+        people: Mapping[str, SourceFace],
         timings: Timings,
     ) -> list[SwappedFace]:
         """Measure how well each swap worked, by the identity model on the result.
@@ -197,7 +198,7 @@ class Pipeline:
             canvas: uint8 [H, W, 3] RGB, the result of `swap`.
             faces: the faces that were swapped.
             warnings: the swapper's own for each of them.
-            source: the person who was put in.
+            people: those who were put in; see `swap`.
             timings: gets the span `judge`.
         """
         judged = []
@@ -205,10 +206,10 @@ class Pipeline:
         with timings.span("judge"):
             swapped = self.models.identity.embed(canvas, faces)
             for face, own, now in zip(faces, warnings, swapped, strict=True):
-                original = embedding_of(face)
-                after = metric.between(now, source.embedding)
+                original, source = embedding_of(face), people[face.person].embedding
+                after = metric.between(now, source)
                 low = (QualityWarning.LOW_SIMILARITY,) if after > metric.good_swap else ()
-                before = metric.between(original, source.embedding)
+                before = metric.between(original, source)
                 kept = metric.between(now, original)
                 judged.append(SwappedFace(face, before, after, kept, own + low))
         return judged

@@ -130,7 +130,7 @@ class Work:
 
         def swap() -> tuple[NDArray[np.uint8], list[tuple[QualityWarning, ...]]]:
             case.check_people(target, chosen)
-            return pipeline.swap(target, chosen, source, timings, options)
+            return pipeline.swap(target, chosen, {"": source}, timings, options)
 
         # Looking at the target needs a CPU that swapping leaves idle; a refusal drops the result.
         _, (canvas, own) = await _all(self._run(case.look, target), self._run(swap))
@@ -138,7 +138,7 @@ class Work:
         name = wanted.format or default_format(target)
         image, judged = await asyncio.gather(
             self._run(_encode, result, name, wanted.quality, timings, case),
-            self._run(pipeline.judge, result.pixels, chosen, own, source, timings),
+            self._run(pipeline.judge, result.pixels, chosen, own, {"": source}, timings),
         )
         flattened = (QualityWarning.ALPHA_FLATTENED,) if flattens(result, name) else ()
         every = [

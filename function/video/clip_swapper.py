@@ -209,11 +209,13 @@ class ClipSwapper:
             case.check_people(picture, faces)
         canvas, own = picture.pixels, list[tuple[QualityWarning, ...]]()
         if task.faces:
-            canvas, own = pipeline.swap(picture, task.faces, self.source, timings, self._options)
+            canvas, own = pipeline.swap(
+                picture, task.faces, {"": self.source}, timings, self._options
+            )
         marked = case.mark_frame(canvas, task.faces, task.frame.at)
         found = {warning for each in own for warning in each}
         if task.judge:
-            judged = pipeline.judge(marked.pixels, faces, own, self.source, timings)
+            judged = pipeline.judge(marked.pixels, faces, own, {"": self.source}, timings)
             self.judged = self.judged or judged
             found |= {warning for face in judged for warning in face.warnings}
         if marked.boxes:

@@ -156,8 +156,8 @@ def bare_swap(pipeline: Pipeline, source: bytes, target: bytes) -> tuple[NDArray
     person, _ = pipeline.portrait(mine, trace)
     assert person is not None
     faces = pipeline.find(theirs, trace, identify=True)
-    canvas, warnings = pipeline.swap(theirs, faces, person, trace)
-    pipeline.judge(canvas, faces, warnings, person, trace)
+    canvas, warnings = pipeline.swap(theirs, faces, {"": person}, trace)
+    pipeline.judge(canvas, faces, warnings, {"": person}, trace)
     return canvas, encode(Picture(canvas), "jpeg")
 
 

@@ -147,7 +147,7 @@ class Bare:
         while (frame := reader.next(end)) is not None:
             editable = EditableFrame(frame, facts)  # type: ignore[arg-type]
             faces = tracker.follow(editable.picture, editable.at, trace)
-            canvas, _ = self._pipeline.swap(editable.picture, faces, self._person, trace)
+            canvas, _ = self._pipeline.swap(editable.picture, faces, {"": self._person}, trace)
             editable.put(canvas, [face.box for face in faces])
             writer.add(editable.frame)
         writer.finish()

@@ -131,31 +131,42 @@ class Generator:
         return emap.read(self._path())
 
     def source_inputs(
-        self, source: SourceFace, targets: Sequence[Face], weight: float, convert: Engine | None
+        self,
+        sources: Sequence[SourceFace],
+        targets: Sequence[Face],
+        weight: float,
+        convert: Engine | None,
     ) -> list[Rows]:
-        """What the network gets about the source, for each of the targets.
+        """What the network gets about the sources.
 
         Args:
-            source: the person to put in.
+            sources: the person to put in, for each target.
             targets: the faces to replace.
             weight: see `SwapOptions.weight`.
             convert: the converter of embeddings, for families that need one.
         """
-        spec = self.spec
-        if spec.photo:
-            template, side = spec.photo
-            matrix = align.matrix(source.face.five, template, side)
-            chip = geometry.crop(source.picture.pixels, matrix, (side, side), cv2.BORDER_REPLICATE)
-            return [align.planes(chip[None], 1 / 255, 0.0)[0]] * len(targets)
-        own = self._latent(source.embedding, convert)
+        each = {id(source): source for source in sources}  # most often one person for all
+        own = {key: self._input(source, convert) for key, source in each.items()}
+        given = [own[id(source)] for source in sources]
         share = _WEIGHTS * (1 - 2 * weight)
-        if not share:
-            return [own] * len(targets)
-        others = (embedding_of(target) for target in targets)
+        if self.spec.photo or not share:
+            return given
         return [
-            np.asarray(own * (1 - share) + self._other(other, convert) * share, np.float32)
-            for other in others
+            np.asarray(
+                one * (1 - share) + self._other(embedding_of(target), convert) * share, np.float32
+            )
+            for one, target in zip(given, targets, strict=True)
         ]
+
+    def _input(self, source: SourceFace, convert: Engine | None) -> Rows:
+        """What the network gets about one source, before the target counts."""
+        if self.spec.photo is None:
+            return self._latent(source.embedding, convert)
+        template, side = self.spec.photo
+        matrix = align.matrix(source.face.five, template, side)
+        chip = geometry.crop(source.picture.pixels, matrix, (side, side), cv2.BORDER_REPLICATE)
+        (planes,) = align.planes(chip[None], 1 / 255, 0.0)
+        return np.asarray(planes, np.float32)
 
     def _latent(self, embedding: Rows, convert: Engine | None) -> Rows:
         form = self.spec.source

@@ -69,13 +69,14 @@ class MeshSwapper:
         self,
         canvas: NDArray[np.uint8],
         targets: Sequence[Face],
-        source: SourceFace,
+        sources: Sequence[SourceFace],
         _: SwapOptions,
         *,
         gray: bool,
     ) -> list[tuple[QualityWarning, ...]]:
         """Replace the targets one after the other; their warnings."""
-        return [self.swap(canvas, target, source, gray=gray) for target in targets]
+        pairs = zip(targets, sources, strict=True)
+        return [self.swap(canvas, target, source, gray=gray) for target, source in pairs]
 
     def swap(
         self, canvas: NDArray[np.uint8], target: Face, source: SourceFace, *, gray: bool

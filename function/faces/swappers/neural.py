@@ -66,7 +66,7 @@ class NeuralSwapper:
         self,
         canvas: NDArray[np.uint8],
         targets: Sequence[Face],
-        source: SourceFace,
+        sources: Sequence[SourceFace],
         options: SwapOptions,
         *,
         gray: bool,
@@ -74,8 +74,8 @@ class NeuralSwapper:
         """Replace the targets as one batch, unless crops overlap; their warnings."""
         found: dict[int, tuple[QualityWarning, ...]] = {}
         for places in align.rounds(targets, self._generator.spec.template):
-            some = [targets[n] for n in places]
-            warnings = self._swap(canvas, some, source, options, gray=gray)
+            some, theirs = [targets[n] for n in places], [sources[n] for n in places]
+            warnings = self._swap(canvas, some, theirs, options, gray=gray)
             found.update(zip(places, warnings, strict=True))
         return [found[n] for n in range(len(targets))]
 
@@ -83,7 +83,7 @@ class NeuralSwapper:
         self,
         canvas: NDArray[np.uint8],
         targets: Sequence[Face],
-        source: SourceFace,
+        sources: Sequence[SourceFace],
         options: SwapOptions,
         *,
         gray: bool,
@@ -99,7 +99,7 @@ class NeuralSwapper:
             geometry.crop(canvas, place, (size, size), cv2.BORDER_REPLICATE)
             for place, size in zip(places, sizes, strict=True)
         ]
-        inputs = self._generator.source_inputs(source, targets, options.weight, self._convert)
+        inputs = self._generator.source_inputs(sources, targets, options.weight, self._convert)
         seen = self._seen(crops, options)
         made = self._generator.make(crops, inputs)
         soft = [crop_masks.box(size) for size in sizes]
@@ -116,7 +116,7 @@ class NeuralSwapper:
         covered = [_covered(mask) for mask in seen] or [False] * len(targets)
         return [
             _warnings(target, source, covered=hidden)
-            for target, hidden in zip(targets, covered, strict=True)
+            for target, source, hidden in zip(targets, sources, covered, strict=True)
         ]
 
     def _seen(self, crops: Sequence[Crop], options: SwapOptions) -> list[Rows]:

@@ -33,7 +33,7 @@ class SourceFace:
 
 
 class Swapper(Protocol):
-    """Replaces faces by another one."""
+    """Replaces faces by others."""
 
     def reach(self, five: NDArray[np.float32]) -> NDArray[np.float32]:
         """Corners of all that may change for a face outside its detection and its mesh.
@@ -50,17 +50,17 @@ class Swapper(Protocol):
         self,
         canvas: NDArray[np.uint8],
         targets: Sequence[Face],
-        source: SourceFace,
+        sources: Sequence[SourceFace],
         options: SwapOptions,
         *,
         gray: bool,
     ) -> list[tuple[QualityWarning, ...]]:
-        """Replace each of `targets` on the canvas by the source's face.
+        """Replace each of `targets` on the canvas by the face of its source.
 
         Args:
             canvas: uint8 [H, W, 3] RGB, changed in place, only inside the boxes of the targets.
             targets: the faces to replace, analysed on the original photo.
-            source: the person to put in.
+            sources: the person to put in, for each target.
             options: how the result is to be.
             gray: the target photo is gray; the result must be gray too (R = G = B).
 

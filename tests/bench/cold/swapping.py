@@ -50,8 +50,8 @@ class Swap:
         photo, picture = decode(source), decode(target)
         person, _ = pipeline.portrait(photo, trace)
         faces = pipeline.find(picture, trace, identify=True)
-        canvas, warnings = pipeline.swap(picture, faces, person, trace)
-        pipeline.judge(canvas, faces, warnings, person, trace)
+        canvas, warnings = pipeline.swap(picture, faces, {"": person}, trace)
+        pipeline.judge(canvas, faces, warnings, {"": person}, trace)
         return encode(Picture(canvas), "jpeg")
 
     def many(self, pairs: Sequence[tuple[bytes, bytes]]) -> list[bytes]:
@@ -85,7 +85,7 @@ class Swap:
             photos, people, persons, pictures, found, known, strict=True
         ):
             chosen = [replace(f, embedding=e) for f, e in zip(faces, theirs, strict=True)]
-            canvas, _ = pipeline.swap(picture, chosen, SourceFace(photo, one, own), trace)
+            canvas, _ = pipeline.swap(picture, chosen, {"": SourceFace(photo, one, own)}, trace)
             canvases.append(canvas)
         self._identities(
             [[(canvas, f) for f in faces] for canvas, faces in zip(canvases, found, strict=True)]

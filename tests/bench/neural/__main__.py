@@ -208,7 +208,7 @@ class Bench:
             engine = self._engines["swap"]
             before, began = engine.spent, time.perf_counter()
             canvas = self._target.pixels.copy()
-            self._pipeline.swapper.swap_all(canvas, [self.face], self.source, SMALL, gray=False)
+            self._pipeline.swapper.swap_all(canvas, [self.face], [self.source], SMALL, gray=False)
             if turn:
                 other.append(spent * 1e3)
                 own.append((time.perf_counter() - began - engine.spent + before) * 1e3)
@@ -238,8 +238,8 @@ class Bench:
         source, target = (decode(each) for each in self._photos)
         person, _ = pipeline.portrait(source, trace)
         faces = pipeline.find(target, trace, identify=True)
-        canvas, warnings = pipeline.swap(target, faces, person, trace, SMALL)
-        pipeline.judge(canvas, faces, warnings, person, trace)
+        canvas, warnings = pipeline.swap(target, faces, {"": person}, trace, SMALL)
+        pipeline.judge(canvas, faces, warnings, {"": person}, trace)
         encode(Picture(canvas), "jpeg")
 
 

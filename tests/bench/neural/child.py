@@ -79,7 +79,7 @@ def ours() -> None:
     (embedding,) = loaded.identity.embed(source.pixels, [source_face])
     person = SourceFace(source, source_face, embedding)
     canvas = target.pixels.copy()
-    loaded.swapper().swap_all(canvas, [target_face], person, SwapOptions(boost=128), gray=False)
+    loaded.swapper().swap_all(canvas, [target_face], [person], SwapOptions(boost=128), gray=False)
     _end()
 
 

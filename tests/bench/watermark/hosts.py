@@ -142,7 +142,7 @@ def hosts(pipeline: Pipeline, size: int, names: list[str] | None = None) -> Iter
             photo = _at_size(pipeline, pixels, size, 1.25 if name == "close" else _AROUND)
             picture = Picture(photo, gray=name == "gray")
             face = largest(pipeline, picture)
-            swapped, _ = pipeline.swap(picture, [face], sources[other], Timings())
+            swapped, _ = pipeline.swap(picture, [face], {"": sources[other]}, Timings())
             yield Host(f"{person} {name}", swapped, face, sources[other], picture.gray)
 
 

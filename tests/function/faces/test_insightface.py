@@ -68,7 +68,7 @@ def test_inswapper_makes_the_face_that_insightface_makes(
     np.testing.assert_allclose(own, matrix, atol=1e-4)
     generator = Generator(OnnxEngine(path), SPECS["inswapper_128"], lambda: path)
     source = SourceFace(Picture(collins), face, embedding)
-    told = generator.source_inputs(source, [face], 0.5, None)
+    told = generator.source_inputs([source], [face], 0.5, None)
     (got,) = generator.make([geometry.crop(collins, own, (128, 128))], told)
     difference = np.abs(got[..., ::-1].astype(int) - wanted)
     assert difference.max() <= 1

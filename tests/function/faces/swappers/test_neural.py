@@ -87,7 +87,7 @@ def swapped(scene, made: Generator, pixels: Pixels, look: SwapOptions | None = N
     pipeline, faces = scene(NeuralSwapper(made, **parts), pixels)
     source, _ = pipeline.portrait(Picture(pixels), Timings())
     canvas, warnings = pipeline.swap(
-        Picture(pixels), faces, source, Timings(), look or SwapOptions()
+        Picture(pixels), faces, {"": source}, Timings(), look or SwapOptions()
     )
     return canvas, faces, warnings
 
@@ -153,25 +153,31 @@ def test_a_face_at_the_border_of_the_photo_is_swapped(tmp_path: Path, scene, col
     assert cv2.absdiff(canvas, pixels).max() > 100
 
 
+@pytest.mark.parametrize("names", [("", ""), ("a", "b"), ("b", "a")])
 @pytest.mark.parametrize("family", ["inswapper_128", "simswap_256", "uniface_256"])
 def test_faces_that_are_swapped_together_are_those_that_are_swapped_alone(
-    family: str, tmp_path: Path, scene, two: Pixels
+    family: str, names: tuple[str, str], tmp_path: Path, scene, two: Pixels, hopper: Pixels
 ):
     made = random(tmp_path, family)
     convert = OnnxEngine(graphs.make(tmp_path / "c.onnx", "crossface"))
     look = SwapOptions(boost=256)
     pipeline, faces = scene(NeuralSwapper(made, convert), two)
-    source, _ = pipeline.portrait(Picture(two), Timings())
-    together, _ = pipeline.swap(Picture(two), faces, source, Timings(), look)
-    engine = made._engine
     assert len(faces) == 2
+    faces = [replace(face, person=name) for face, name in zip(faces, names, strict=True)]
+    one, other = (pipeline.portrait(Picture(each), Timings())[0] for each in (two, hopper))
+    people = {"": one, "a": one, "b": other}
+    together, _ = pipeline.swap(Picture(two), faces, people, Timings(), look)
+    engine = made._engine
     assert engine.runs == 1
     tiles = 2 * (256 // made.spec.size) ** 2
     assert [len(each) for each in engine.inputs] == [tiles, tiles]
     alone = two
     for face in faces:
-        alone, _ = pipeline.swap(Picture(alone), [face], source, Timings(), look)
+        alone, _ = pipeline.swap(Picture(alone), [face], people, Timings(), look)
     assert cv2.absdiff(together, alone).max() <= 1
+    first = [replace(face, person="a") for face in faces]
+    same, _ = pipeline.swap(Picture(two), first, people, Timings(), look)
+    assert (same == together).all() == ("b" not in names)
 
 
 def test_faces_close_together_are_swapped_one_after_the_other(
@@ -184,11 +190,11 @@ def test_faces_close_together_are_swapped_one_after_the_other(
     assert align.rounds(faces, align.ARCFACE_128) == [[0], [1], [2]]
     assert align.rounds([faces[0], faces[2], faces[1]], align.ARCFACE_128) == [[0, 1], [2]]
     source, _ = pipeline.portrait(Picture(near), Timings())
-    together, warnings = pipeline.swap(Picture(near), faces, source, Timings())
+    together, warnings = pipeline.swap(Picture(near), faces, {"": source}, Timings())
     assert len(warnings) == 3
     alone = near
     for face in faces:
-        alone, _ = pipeline.swap(Picture(alone), [face], source, Timings())
+        alone, _ = pipeline.swap(Picture(alone), [face], {"": source}, Timings())
     assert (together == alone).all()
     for face in faces:  # none has its old face back
         x, y = face.five[2].astype(int)
@@ -271,7 +277,7 @@ def test_inswapper_gets_the_projected_identity(weight: float, latent: str, tmp_p
     other = t[::-1] if latent == "insightface" else t
     wanted = flipped * (1 - share) + other * share
     made = generator(tmp_path, "inswapper_128", "tell", latent=latent)
-    (given,) = made.source_inputs(source, [target], weight, None)
+    (given,) = made.source_inputs([source], [target], weight, None)
     np.testing.assert_allclose(given, wanted, atol=1e-6)
 
 
@@ -281,7 +287,7 @@ def test_the_conventions_differ_by_the_length_of_what_was_projected(tmp_path: Pa
     engine = OnnxEngine(path)
     given = {
         latent: Generator(engine, SPECS["inswapper_128"], lambda: path, latent).source_inputs(
-            source, [target], 0.5, None
+            [source], [target], 0.5, None
         )[0]
         for latent in ("insightface", "facefusion")
     }
@@ -296,7 +302,7 @@ def test_each_family_gets_the_source_as_it_was_trained(family: str, tmp_path: Pa
     made = random(tmp_path, family)
     convert = OnnxEngine(graphs.make(tmp_path / "c.onnx", "crossface"))
     converted = convert.run(source.embedding[None])[0][0]
-    (given,) = made.source_inputs(source, [target], 0.5, convert)
+    (given,) = made.source_inputs([source], [target], 0.5, convert)
     if family in FROM_PHOTOS:
         side = {"uniface_256": 256, "blendswap_256": 112}[family]
         assert given.shape == (3, side, side)
@@ -346,7 +352,7 @@ def test_a_graph_without_the_projection_says_so(tmp_path: Path, pair):
     path = graphs.make(tmp_path / "model.onnx", "hyperswap_256", dynamic=True)
     made = Generator(OnnxEngine(path), SPECS["inswapper_128"], lambda: path)
     with pytest.raises(ManifestError, match="has 0 weights of 512 × 512"):
-        made.source_inputs(pair[0], [pair[1]], 0.5, None)
+        made.source_inputs([pair[0]], [pair[1]], 0.5, None)
 
 
 # --- masks --------------------------------------------------------------------------------------
@@ -439,7 +445,7 @@ def test_a_gray_photo_stays_gray(tmp_path: Path, scene, collins: Pixels):
     flat = cv2.cvtColor(cv2.cvtColor(collins, cv2.COLOR_RGB2GRAY), cv2.COLOR_GRAY2RGB)
     pipeline, faces = scene(NeuralSwapper(random(tmp_path, "inswapper_128")), flat)
     source, _ = pipeline.portrait(Picture(collins), Timings())
-    canvas, _ = pipeline.swap(Picture(flat, gray=True), faces, source, Timings())
+    canvas, _ = pipeline.swap(Picture(flat, gray=True), faces, {"": source}, Timings())
     assert (canvas[..., 0] == canvas[..., 1]).all()
     assert (canvas[..., 1] == canvas[..., 2]).all()
     assert (canvas != flat).any()
@@ -449,7 +455,7 @@ def test_a_turned_face_is_warned_of(tmp_path: Path, scene, collins: Pixels):
     pipeline, (face,) = scene(NeuralSwapper(generator(tmp_path, "inswapper_128", "same")), collins)
     source = SourceFace(Picture(collins), face, face.embedding)
     turned = replace(face, pose=replace(face.pose, yaw=70.0))
-    _, warnings = pipeline.swap(Picture(collins), [face, turned], source, Timings())
+    _, warnings = pipeline.swap(Picture(collins), [face, turned], {"": source}, Timings())
     assert warnings == [(), (QualityWarning.EXTREME_POSE,)]
 
 
