@@ -29,7 +29,10 @@ _MARK = 8_641_000
 _SPACE = "ember-chart-namespace"
 _OBJECT = {"apiVersion", "kind", "metadata"}
 _OWN = ("ember", "ember-keepalive", "ember-engine-builder")
+_KINDS = {"keepalive": "keepalive", "engine-builder": "engineBuilder"}
+"""What an image has in its name or tag, and its name among the values; else it is "ember"."""
 _SETTINGS = re.compile(r"ember-settings-[a-z0-9]{10}")
+_JOB = re.compile(r"ember-engine-build-([a-z0-9]{10})")
 _HASH = "{{ .Values.settings | toJson | sha256sum | trunc 10 }}"
 
 
@@ -65,7 +68,8 @@ def write(overlay: str, folder: Path) -> None:
         if document is settings:
             text += "data:\n  {{- toYaml .Values.settings | nindent 2 }}\n"
         name = f"{document['kind']}-{document['metadata']['name']}".lower()
-        path = folder / "templates" / f"{_SETTINGS.sub('ember-settings', name)}.yaml"
+        name = _JOB.sub("ember-engine-build", _SETTINGS.sub("ember-settings", name))
+        path = folder / "templates" / f"{name}.yaml"
         with path.open("x") as file:  # two of one name would be one
             file.write(text)
     (folder / "values.yaml").write_text(yaml.safe_dump(values, sort_keys=False))
@@ -138,7 +142,7 @@ def _images(documents: list[dict[str, Any]]) -> dict[str, str]:
     for image in re.findall(r"image: (\S+)", yaml.safe_dump(documents, width=1_000_000)):
         name = image.rpartition("/")[2].partition("@")[0]
         if name.partition(":")[0] in _OWN and ":" in image:
-            found[image] = "keepalive" if "keepalive" in name else name.partition(":")[0]
+            found[image] = next((key for kind, key in _KINDS.items() if kind in name), "ember")
     return dict(sorted(found.items()))
 
 
@@ -158,7 +162,14 @@ def _templated(text: str, given: Mapping[str, Any], images: Mapping[str, str]) -
     for image, key in images.items():
         text = text.replace(f"image: {image}\n", f"image: {{{{ .Values.images.{key} }}}}\n")
     text = text.replace(_SPACE, "{{ .Release.Namespace }}")
+    text = _JOB.sub(_job_name, text)
     return _SETTINGS.sub(f"ember-settings-{_HASH}", text)
+
+
+def _job_name(found: re.Match[str]) -> str:
+    """Another one whenever the Job is: values are in it, and what else there is in its hash."""
+    content = f'{{{{ list "{found[1]}" .Values | toJson | sha256sum | trunc 10 }}}}'
+    return f"ember-engine-build-{content}"
 
 
 if __name__ == "__main__":

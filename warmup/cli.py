@@ -178,7 +178,7 @@ def verify(embedded: Path | None, file: Path | None) -> None:
 def gc(embedded: Path | None, file: Path | None, *, dry_run: bool) -> None:
     """Remove from the store what the manifest does not name and nothing uses.
 
-    The plans of what it names stay.
+    The plans of what it names stay, and the kernels that were compiled for these.
     """
     from warmup.plans.stored import open_plans
 
@@ -186,9 +186,11 @@ def gc(embedded: Path | None, file: Path | None, *, dry_run: bool) -> None:
     plans = open_plans(settings)
     store = plans.store
     named = {one.sha256 for model in _models(file, settings, embedded) for one in model.files}
+    kept: set[str] = set()
     for sidecar in list(plans.entries()):
-        if sidecar.key.model in named:
+        if sidecar.key.model in named and store.path(sidecar.sha256).exists():
             named.add(sidecar.sha256)
+            kept.add(sidecar.key.digest)
         elif not dry_run:
             with store.writing():
                 plans.forget(sidecar)
@@ -199,6 +201,13 @@ def gc(embedded: Path | None, file: Path | None, *, dry_run: bool) -> None:
             gone = not entry.in_use if dry_run else store.remove(entry.sha256)
         word = "in use" if not gone else "would go" if dry_run else "removed"
         click.echo(f"{word:9} {entry.sha256[:12]}  {_bytes(entry.size)}")
+    for path in plans.orphans(kept):
+        size = path.stat().st_size
+        if not dry_run:
+            with store.writing():
+                path.unlink()
+        word = "would go" if dry_run else "removed"
+        click.echo(f"{word:9} {path.name[:20]}  {_bytes(size)}")
 
 
 commands = click.Group(

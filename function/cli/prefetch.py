@@ -1,4 +1,4 @@
-"""`ember prefetch`: the files of the models, and the plans for the GPU of this node."""
+"""`ember prefetch`: the files of the models, and the plans for the GPU that this process has."""
 
 from __future__ import annotations
 

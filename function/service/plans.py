@@ -101,7 +101,9 @@ def fetch(
 ) -> None:
     """Bring the plans of some models, for the GPUs that this process uses, into the store.
 
-    One that cannot be had costs speed, not the start: that is logged, and the next backend serves.
+    Without a GPU, as in an init container, nobody knows which these are: whoever has it fetches
+    them. One that cannot be had costs speed, not the start: that is logged, and the next backend
+    serves.
 
     Raises:
         StoppedError: `stop` was set.
@@ -112,7 +114,7 @@ def fetch(
     try:
         keys = list(needed(wanted, settings.plans, engines.gpus))
     except WarmupError as error:
-        log.warning("no plans are fetched", extra={"reason": str(error)})
+        log.info("plans are left to whoever has the GPU", extra={"reason": str(error)})
         return
     for role, choices in keys:
         try:

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from keepalive.doctor import advice, revisions, webhook
+from keepalive.doctor import advice, builders, revisions, webhook
 from keepalive.doctor.config import NAMESPACE
 from keepalive.doctor.view import get
 
@@ -70,9 +70,11 @@ def examine(
     """
     given, there = [dict(one) for one in documents], [dict(one) for one in live]
     services = [one for one in given if _is(one, "Service")]
+    sound = [one for one in services if not webhook.misshapen(one)]
     findings = [
         *(_service(one, config, given) for one in services),
         *(_revision(one, given) for one in given if _is(one, "Revision")),
+        *(ObjectFinding(*told) for told in builders.examined(given, sound)),
         *_cluster(there, services),
     ]
     needed = {need for finding in findings for need in finding.needs}

@@ -25,8 +25,12 @@ NEEDS = {
     "eventing-kafka": ("eventing",),
     "eventing-rabbitmq": ("eventing",),
     "gcs-events": ("eventing",),
+    "engine-build-job": ("gpu",),
 }
 """What has to be there for a component, and before it."""
+
+LAST = {"engine-build-job": "it copies what the Service is by then"}
+"""Components that nothing may come after, and why."""
 
 BEFORE = {
     ("keepalive", "keys"): "keys gives the ping its key, for which the ping has to be there",
@@ -38,10 +42,10 @@ BEFORE = {
 """Pairs of which the first has to come first, and why."""
 
 _OF_THE_SERVICE = (
-    *("audit", "canary", "cold-start", "dra", "eventing", "gpu", "gpu-utilisation", "keys"),
-    *("min-scale", "models", "models-oci", "monitoring", "network-policy", "node-cache", "pdb"),
-    *("prescaler", "priority", "redis", "rps", "scale-to-zero", "sharing", "single-gpu", "size"),
-    "zones",
+    *("audit", "canary", "cold-start", "dra", "engine-build-job", "eventing", "gpu"),
+    *("gpu-utilisation", "keys", "min-scale", "models", "models-oci", "monitoring"),
+    *("network-policy", "node-cache", "pdb", "prescaler", "priority", "redis", "rps"),
+    *("scale-to-zero", "sharing", "single-gpu", "size", "zones"),
 )
 """Those that change the Knative Service or look for its replicas."""
 
@@ -93,6 +97,9 @@ def complaints(names: Sequence[str]) -> Iterator[str]:
         for needed in NEEDS.get(name, ()):
             if needed not in names[: names.index(name)]:
                 yield f"{name} needs {needed} before it in `components`"
+    for name in names[:-1]:
+        if why := LAST.get(name):
+            yield f"{name} has to be the last of `components`: {why}"
     for first, second in combinations(names, 2):
         if why := REFUSED.get(frozenset((first, second))):
             yield f"{first} and {second} do not go together: {why}"

@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 
 WIDE = "Namespace|PriorityClass|ClusterRole|ClusterRoleBinding|DeviceClass"
 """Kinds that belong to no namespace: of the same name, only one may be in a kustomization."""
+_HASHED = ("ConfigMap", "Job")
+"""Kinds whose names end in a hash of their content."""
+COPY = "ember-engine-build"
+"""The Job whose pod is a copy of the Service's."""
 
 
 def with_needs(names: Sequence[str]) -> tuple[str, ...]:
@@ -95,14 +99,21 @@ def effect(before: dict[str, str], after: dict[str, str]) -> Effect:
 
 
 def leaves(manifests: Manifests) -> dict[str, str]:
-    """Every single value by its path; members of lists by name, or else by what they are."""
+    """Every single value by its path; members of lists by name, or else by what they are.
+
+    What a Job has from the Service is not its own.
+    """
     found: dict[str, str] = {}
     for document in manifests.documents:
         name = document["metadata"]["name"]
-        if document["kind"] == "ConfigMap":  # without the hash of its content, to compare that
+        if document["kind"] in _HASHED:  # to compare their content
             name = name.rpartition("-")[0]
         found |= _leaves(_unhashed(document, manifests), f"{document['kind']}/{name}")
-    return found
+    return {path: value for path, value in found.items() if found.get(_copied(path)) != value}
+
+
+def _copied(path: str) -> str:
+    return path.replace(f"Job/{COPY}", "Service/ember") if path.startswith("Job/") else ""
 
 
 def _leaves(given: Any, at: str) -> dict[str, str]:
@@ -120,9 +131,9 @@ def _key(member: Any) -> str:
 
 
 def _unhashed(document: dict[str, Any], manifests: Manifests) -> dict[str, Any]:
-    """With the names of ConfigMaps as they were before they got a hash."""
+    """With names as they were before they got a hash."""
     text = json.dumps(document)
-    for one in manifests.of("ConfigMap"):
+    for one in (each for kind in _HASHED for each in manifests.of(kind)):
         name = one["metadata"]["name"]
         text = text.replace(f'"{name}"', f'"{name.rpartition("-")[0]}"')
     return json.loads(text)

@@ -307,6 +307,34 @@ class TestListAndClean:
         assert store.path(kept.sha256).exists()
         assert len(list((tmp_path / "store" / "sha256").iterdir())) == 2
 
+    def test_kernels_go_when_their_plan_is_gone(self, ember, two, tmp_path):
+        path, other = two
+        plans = Plans(Store(tmp_path / "store"), StoreSettings())
+        own, lost, foreign = (
+            replace(KEY, model=model, precision=precision)
+            for model, precision in (
+                (sha256(CONTENT).hexdigest(), "fp32"),
+                (sha256(CONTENT).hexdigest(), "fp16"),
+                (other, "fp32"),
+            )
+        )
+        for number, key in enumerate((own, lost, foreign)):
+            content = content_of(1000, number)
+            plans.keep(described(key, content, built_by="11.4", seconds=1), content)
+            plans.kernels(key.digest, "GPU-a-1").write_bytes(b"kernels")
+        sidecar, held = plans.find(lost)
+        held.close()
+        assert plans.store.remove(sidecar.sha256)  # as one that was evicted is
+        gone = {f"kernels-{key.digest[:12]}" for key in (lost, foreign)}
+        would = ember("models", "gc", path, "--dry-run").stdout
+        assert {each for each in gone if f"would go  {each}" in would} == gone
+        assert len(list((tmp_path / "store" / "plans").glob("kernels-*"))) == 3
+        done = ember("models", "gc", path).stdout
+        assert {each for each in gone if f"removed   {each}" in done} == gone
+        (left,) = (tmp_path / "store" / "plans").glob("kernels-*")
+        assert left == plans.kernels(own.digest, "GPU-a-1")
+        assert [each.key for each in plans.entries()] == [own]
+
     def test_what_is_in_use_stays(self, ember, two, tmp_path):
         from warmup.models import lock
 

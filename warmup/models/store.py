@@ -5,6 +5,7 @@
     partial/DIGEST.*  what has come of a file so far
     locks/DIGEST      held by whoever fetches or removes it
     plans/KEY.json    what a plan, which is such a file, depends on
+    plans/kernels-…   what TensorRT-RTX has compiled for a plan on one GPU
 
 Whoever uses a file shares a lock on it, so that it is not evicted. Nothing here fetches.
 """

@@ -1,8 +1,9 @@
 """The GPUs that this process can see, as NVIDIA's management library (NVML) tells of them.
 
 NVML comes with the driver; the package nvidia-ml-py, which speaks to it, is imported when somebody
-asks. Neither needs CUDA, so that an init container can ask as well. CUDA counts GPUs in the order
-of NVML where CUDA_DEVICE_ORDER is PCI_BUS_ID, which `function.runtime.gpu.device` sees to.
+asks. Neither needs CUDA, but a container has them only if it has a GPU: an init container does not.
+CUDA counts GPUs in the order of NVML where CUDA_DEVICE_ORDER is PCI_BUS_ID, which
+`function.runtime.gpu.device` sees to.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from warmup.extras import bring
 from warmup.failures import UnavailableError
 
 if TYPE_CHECKING:
@@ -194,7 +194,7 @@ def _nvml() -> Any:
         import pynvml
     except ImportError:
         raise UnavailableError(
-            f"GPUs cannot be asked about without nvidia-ml-py: {bring('gpu')}"
+            "GPUs cannot be asked about without nvidia-ml-py: pip install nvidia-ml-py"
         ) from None
     try:
         pynvml.nvmlInit()

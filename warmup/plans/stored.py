@@ -27,7 +27,7 @@ from warmup.plans.plan_key import Recipe
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Collection, Iterator
     from pathlib import Path
 
     from warmup.models.progress import FetchProgress
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from warmup.settings.settings import PlanSettings, StoreSettings, WarmupSettings
 
 log = logging.getLogger("ember.plans")
+
+_KERNELS = "kernels-"
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +156,16 @@ class Plans:
     def forget(self, sidecar: Sidecar) -> None:
         """Remove the sidecar of a plan that is gone."""
         self._sidecar(sidecar.key.digest).unlink(missing_ok=True)
+
+    def kernels(self, digest: str, gpu: str) -> Path:
+        """Where kernels are kept that were compiled for a plan on a GPU, by its UUID."""
+        return self.store.root / "plans" / f"{_KERNELS}{digest}-{gpu}"
+
+    def orphans(self, kept: Collection[str]) -> Iterator[Path]:
+        """Kept kernels of other plans than those of some keys, by digest."""
+        for path in sorted((self.store.root / "plans").glob(f"{_KERNELS}*")):
+            if path.name.removeprefix(_KERNELS).partition("-")[0] not in kept:
+                yield path
 
     def _note(self, sidecar: Sidecar) -> None:
         path = self._sidecar(sidecar.key.digest)

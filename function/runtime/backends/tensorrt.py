@@ -120,7 +120,7 @@ def open_kept(
     for key in keys:
         if found := gpu.plans.find(key) or _fetched(gpu.plans, key):
             sidecar, held = found
-            kept = gpu.plans.store.root / "plans" / f"kernels-{key.digest}-{facts.uuid}"
+            kept = gpu.plans.kernels(key.digest, facts.uuid)
             try:
                 assert held.file.path is not None  # noqa: S101 (what is held lies somewhere)
                 return open_plan(

@@ -18,7 +18,6 @@ import numpy as np
 
 from function.runtime.engine import NotOnDeviceError
 from function.runtime.gpu.cuda_errors import LOST, OUT_OF_MEMORY, CudaError
-from warmup.extras import bring
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -135,7 +134,7 @@ def _driver() -> Driver:
         if not count:
             raise NotOnDeviceError("CUDA sees no GPU: see CUDA_VISIBLE_DEVICES")
         return found
-    raise NotOnDeviceError(f"CUDA's driver needs cuda-bindings or pycuda: {bring('gpu')}")
+    raise NotOnDeviceError("CUDA's driver needs cuda-bindings: pip install cuda-bindings")
 
 
 def check(device: int) -> None:

@@ -114,7 +114,7 @@ def test_without_a_driver_that_is_said(cards):
 def test_without_the_package_what_to_install_is_said(cards, monkeypatch):
     cards()
     monkeypatch.setitem(sys.modules, "pynvml", None)
-    with pytest.raises(UnavailableError, match=r"make install EXTRAS=gpu"):
+    with pytest.raises(UnavailableError, match="pip install nvidia-ml-py"):
         nvml.visible()
 
 

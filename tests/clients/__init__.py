@@ -1,1 +1,0 @@
-"""The clients: the Python one, and those that are generated from the OpenAPI document."""
