@@ -1,4 +1,4 @@
-"""`python -m tests.docs` writes what follows from the code: tables of docs/, and openapi.json.
+"""`python -m tests.docs` writes what follows from the code: docs/, openapi.json, the client.
 
 A table stands between `<!-- begin NAME -->` and `<!-- end NAME -->`; everything else in the file is
 written by hand. With `--check` nothing is written, and what is not up to date fails.
@@ -10,6 +10,7 @@ import argparse
 import difflib
 import json
 import sys
+import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 DOCS = Path(__file__).parents[1] / "docs"
 OPENAPI = Path(function.__file__).parent / "http" / "openapi.json"
+CLIENT = Path(__file__).parents[1] / "clients/python/ember_client/problems.py"
 
 
 def settings() -> str:
@@ -107,6 +109,18 @@ TABLES: dict[str, dict[str, Callable[[], str]]] = {
 }
 
 
+def client_problems() -> str:
+    """A module of the Python client: a class for each problem code."""
+    text = '"""Every problem by its code; `make docs` writes this file."""\n\n'
+    text += "from ember_client.errors import Problem\n"
+    for code, kind in KINDS.items():
+        name = code.title().replace("_", "")
+        hint = "".join(f"    {line}\n" for line in textwrap.wrap(kind.hint, 92))
+        text += f'\n\nclass {name}(Problem):\n    """{kind.title}.\n\n{hint}    """\n'
+        text += f'\n    code = "{code}"\n'
+    return text + "\n\nKINDS = {kind.code: kind for kind in Problem.__subclasses__()}\n"
+
+
 def table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
     """A Markdown table."""
     lines = [head, tuple("---" for _ in head), *rows]
@@ -133,6 +147,7 @@ def generated(docs: Path) -> Iterator[tuple[Path, str]]:
     for name, tables in TABLES.items():
         yield docs / name, renewed((docs / name).read_text(), tables)
     yield OPENAPI, json.dumps(document(), indent=0) + "\n"
+    yield CLIENT, client_problems()
 
 
 def main(arguments: list[str] | None = None, docs: Path = DOCS) -> int:

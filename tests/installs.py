@@ -159,10 +159,16 @@ class Linked:
 
     def closure(self, extras: frozenset[str]) -> tuple[set[str], set[str]]:
         """What Ember needs with these extras: what is here, and what is not."""
+        optional = PROJECT["optional-dependencies"]
+        return self.needed(
+            [*PROJECT["dependencies"], *(x for each in extras for x in optional[each])]
+        )
+
+    def needed(self, lines: list[str]) -> tuple[set[str], set[str]]:
+        """What these requirements need in all: what is here, and what is not."""
         here: set[str] = set()
         lacking: set[str] = set()
-        todo = [*PROJECT["dependencies"]]
-        todo += [line for each in extras for line in PROJECT["optional-dependencies"][each]]
+        todo = [*lines]
         seen = set()
         while todo:
             if (line := todo.pop()) in seen:
@@ -200,8 +206,12 @@ class Linked:
 
     def environment(self, folder: Path, extras: frozenset[str]) -> Path:
         """A fresh one with all that Ember needs with these extras; where its programs are."""
+        return self.put(self.closure(extras)[0], folder)
+
+    def put(self, names: set[str], folder: Path) -> Path:
+        """A fresh environment with these distributions; where its programs are."""
         venv.create(folder, symlinks=True)
-        paths = map(self.path, sorted(self.closure(extras)[0]))
+        paths = map(self.path, sorted(names))
         (packages(folder) / "linked.pth").write_text("\n".join(map(str, paths)))
         return folder / "bin"
 

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 _RANGE = re.compile(r"([!#$%&'*+.^_`|~0-9a-z-]+)/([!#$%&'*+.^_`|~0-9a-z-]+)")
 
+_ANY_FILE = ("application", "octet-stream")
+
 _WEIGHT = re.compile(r"[0-9]{1,9}(\.[0-9]{0,9})?|\.[0-9]{1,9}")
 
 
@@ -29,8 +31,13 @@ class MediaRange:
     quality: float
 
     def specificity(self, media_type: str) -> int:
-        """0 when it does not match; 1 for `*/*`, 2 for `image/*`, 3 for `image/png`."""
+        """0 when it does not match; 1 for `*/*`, 2 for `image/*`, 3 for `image/png`.
+
+        `application/octet-stream` is a file of any kind: clients that are generated ask for that.
+        """
         kind, _, subtype = media_type.partition("/")
+        if (self.kind, self.subtype) == _ANY_FILE:
+            return 2 if kind in {"image", "video"} else 0
         if self.kind == "*":
             return 1
         if self.kind != kind:

@@ -24,7 +24,6 @@ from function.http.tables import FACES, JOB, SWAP, VERIFY
 from function.images.formats import FORMATS
 from function.images.kinds import FileKind
 from function.problems import KINDS
-from function.request_context import Lane
 from tests.openapi import schemas
 
 if TYPE_CHECKING:
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
     from function.http.fields import Table, Value
     from tests.openapi.schemas import Schema
 
+_ANY_FILE = "application/octet-stream"
 _HERE = "http://localhost:8080"
 
 _READ = {"bad_request", "url_too_long", "head_too_large"}
@@ -121,7 +121,8 @@ def _swap() -> Schema:
             one_face={"source": [hopper], "target": collins, **choice},
         ),
         "responses": _responses(
-            {each.media_type: {} for each in FORMATS.values()}
+            _bytes()
+            | {each.media_type: {} for each in FORMATS.values()}
             | {str(FileKind.GIF): {}}
             | {JSON: {"schema": schemas.ref("Swap")}}
         )
@@ -187,11 +188,9 @@ def _jobs() -> Schema:
 
     job = {"200": _job_answer("How far it is")}
     created = {"201": _job_answer("It is made"), "200": _job_answer("It was made before")}
-    photos: Schema = {each.media_type: {} for each in FORMATS.values()}
+    photos = _bytes() | {each.media_type: {} for each in FORMATS.values()}
     photos |= {str(kind): {} for kind in FileKind}
-    words: Schema = {"type": "string"}
-    told = {"id": words, "event": words, "data": words}  # of each event
-    text: Schema = {STREAM: {"schema": {"type": "object", "properties": told}}}
+    text: Schema = {STREAM: {"schema": {"type": "string"}}}
     listed: Schema = {JSON: {"schema": schemas.ref("Jobs")}}
     wrong = _JOB | {"not_acceptable"}
     return {
@@ -269,6 +268,11 @@ def _job_answer(description: str) -> Schema:
     return {"description": description, "headers": headers, "content": content}
 
 
+def _bytes() -> Schema:
+    """Any photo or clip, for clients that are generated and know no media types of these."""
+    return {_ANY_FILE: {"schema": {"type": "string", "format": "binary"}}}
+
+
 def _in(where: str, name: str, about: str, schema: Schema) -> Schema:
     """A parameter."""
     required = {"required": True} if where == "path" else {}
@@ -280,7 +284,7 @@ def _events() -> Schema:
     kinds = "; ".join(f"`{kind}`, {kind.meaning}" for kind in OutcomeKind)
     about = f"What became of the event: {kinds}"
     headers = _every() | {OUTCOME: {"description": about, "schema": {"type": "string"}}}
-    one: Schema = {"type": "object", "required": ["id", "source", "type"]}
+    one = schemas.ref("CloudEvent")
     return {
         "/": {
             "get": {
@@ -308,7 +312,7 @@ def _events() -> Schema:
                     "content": {
                         STRUCTURED: {"schema": one},
                         BATCH: {"schema": {"type": "array", "items": one}},
-                        JSON: {"schema": {"type": "object"}},
+                        JSON: {"schema": schemas.ref("Push")},
                     },
                 },
                 "responses": {
@@ -378,10 +382,7 @@ def _wishes() -> list[Schema]:
             "After how many seconds the answer is of no use any more.",
             {"type": "string", "pattern": r"^(?=.*[1-9])[0-9]{1,6}(\.[0-9]{1,6})?$"},
         ),
-        LANE: (
-            "How urgent it is.",
-            {"type": "string", "enum": list(Lane), "default": Lane.STANDARD},
-        ),
+        LANE: ("How urgent it is; by default as the caller's tier says.", schemas.ref("Lane")),
     }
     return [
         {"name": name, "in": "header", "description": about, "schema": schema}
@@ -411,13 +412,19 @@ def _probes() -> Schema:
         "/healthz": {"get": _probe("isAlive", "Whether the process works", "Alive", 503)},
         "/readyz": {"get": _probe("isReady", "Whether it takes traffic", "Readiness", 503)},
         "/warmup": {
-            "get": _probe("warmUpTimeline", "How the warm-up went so far", "TimelineOrTrace")
-            | {"parameters": [form]},
+            "get": _timeline(form),
             "post": _warm_up(force),
         },
         "/metrics": {"get": _probe("metrics", "Metrics for Prometheus")},
         "/openapi.json": {"get": _probe("description", "This document", "")},
     }
+
+
+def _timeline(form: Schema) -> Schema:
+    call = _probe("warmUpTimeline", "How the warm-up went so far", "Timeline")
+    content = call["responses"]["200"]["content"][JSON]
+    content["schema"] = {"anyOf": [content["schema"], schemas.ref("Trace")]}
+    return call | {"parameters": [form]}
 
 
 def _warm_up(force: Schema) -> Schema:
@@ -553,7 +560,11 @@ def _fields(table: Table, photo: Schema, *, many_only: bool) -> Schema:
 def _field(spec: Photos | Value, photo: Schema, many_only: bool) -> Schema:
     about = {"description": spec.about}
     if not isinstance(spec, Photos):
-        return about | dict(spec.schema)
+        schema = dict(spec.schema)
+        # Generated clients would send it by themselves, also to replicas without such a model.
+        if default := schema.pop("default", None):
+            about["description"] += f" By default `{default}`."
+        return about | schema
     if spec.most == 1:
         return photo | about
     several = {"type": "array", "items": photo, "minItems": 1, "maxItems": spec.most}

@@ -10,6 +10,7 @@ from typing import Any
 from function.background.jobs.job import CallbackState, JobState
 from function.problems import KINDS
 from function.quality_warning import QualityWarning
+from function.request_context import Lane
 from function.runtime import lazy_engine
 from function.service.verification import Finding
 from function.trust.statement import SourceType
@@ -46,7 +47,7 @@ def components() -> Schema:
     return {
         "Swap": _object(
             **every,
-            image={"oneOf": [ref("Image"), {"type": "null"}]},
+            image=_ref_or_null("Image"),
             source=_object(box=ref("Box"), pose=ref("Pose")),
             faces=_list(ref("SwappedFace")),
             marks=ref("Marks"),
@@ -60,16 +61,16 @@ def components() -> Schema:
                 "type": "string",
                 "enum": [str(each) for each in SourceType],
             },
-            watermark=_or_null(
-                _object(
-                    payload=_string("Twelve hexadecimal digits, by which the audit finds it."),
-                    faces=_list(_integer("A face that has it.")),
-                    picture={"type": "boolean", "description": "Whether all of the picture has."},
-                )
-            ),
-            signature=_or_null(_object(by=_string("The name in the certificate."))),
+            watermark=_ref_or_null("WatermarkMark"),
+            signature=_ref_or_null("SignatureMark"),
             label=_or_null(_string("What can be read in the picture.")),
         ),
+        "WatermarkMark": _object(
+            payload=_string("Twelve hexadecimal digits, by which the audit finds it."),
+            faces=_list(_integer("A face that has it.")),
+            picture={"type": "boolean", "description": "Whether all of the picture has."},
+        ),
+        "SignatureMark": _object(by=_string("The name in the certificate.")),
         "Verification": _object(
             **every,
             media_type=_string(),
@@ -78,37 +79,9 @@ def components() -> Schema:
                 "enum": [str(each) for each in Finding],
                 "description": "\n".join(f"- `{each}`: {each.meaning}" for each in Finding),
             },
-            signature=_or_null(
-                _object(
-                    valid={"type": "boolean", "description": "Whether nothing was changed since."},
-                    trusted={"type": "boolean", "description": "Whether the signer is known."},
-                    by=_string("The name in the certificate."),
-                    when=_or_null(_string("When it was signed, if a time stamp says so.")),
-                    swap={"type": "boolean", "description": "Whether it says that it is a swap."},
-                    problems=_list(_string()),
-                )
-            ),
-            metadata=_or_null(
-                _object(
-                    source_type=_or_null(_string("In the terms of IPTC's vocabulary.")),
-                    software=_or_null(_string("Name and version.")),
-                    request_id=_or_null(_string("Of the request that made it.")),
-                    aigc={
-                        "description": "The members of TC260:AIGC, as they stand there.",
-                        "type": ["object", "null"],
-                        "additionalProperties": True,
-                    },
-                )
-            ),
-            watermarks=_list(
-                _object(
-                    payload=_string("Twelve hexadecimal digits."),
-                    key=_integer("The id of its key."),
-                    confidence=_number("Standard deviations above what chance gives."),
-                    where={"type": "string", "enum": [str(each) for each in MarkPlace]},
-                    face={"type": ["integer", "null"], "description": "Which; null of a picture."},
-                )
-            ),
+            signature=_ref_or_null("Signature"),
+            metadata=_ref_or_null("Metadata"),
+            watermarks=_list(ref("Watermark")),
             lost=_list(
                 {
                     "type": "string",
@@ -117,6 +90,31 @@ def components() -> Schema:
                 }
             ),
             notes=_list(_string("What was not looked at, and why.")),
+        ),
+        "Signature": _object(
+            valid={"type": "boolean", "description": "Whether nothing was changed since."},
+            trusted={"type": "boolean", "description": "Whether the signer is known."},
+            by=_string("The name in the certificate."),
+            when=_or_null(_string("When it was signed, if a time stamp says so.")),
+            swap={"type": "boolean", "description": "Whether it says that it is a swap."},
+            problems=_list(_string()),
+        ),
+        "Metadata": _object(
+            source_type=_or_null(_string("In the terms of IPTC's vocabulary.")),
+            software=_or_null(_string("Name and version.")),
+            request_id=_or_null(_string("Of the request that made it.")),
+            aigc={
+                "description": "The members of TC260:AIGC, as they stand there.",
+                "type": ["object", "null"],
+                "additionalProperties": True,
+            },
+        ),
+        "Watermark": _object(
+            payload=_string("Twelve hexadecimal digits."),
+            key=_integer("The id of its key."),
+            confidence=_number("Standard deviations above what chance gives."),
+            where={"type": "string", "enum": [str(each) for each in MarkPlace]},
+            face={"type": ["integer", "null"], "description": "Which; null of a picture."},
         ),
         "Faces": _object(
             **every, order={"const": "left_to_right"}, faces=_list(ref("Face")), **also
@@ -173,8 +171,32 @@ def components() -> Schema:
             repeated={"type": "boolean", "description": "Whether it had been made before."},
         ),
         "Job": _job(position=_position(), eta_s=_eta()),
+        "ListedJob": _job(),
+        "JobItem": _object(
+            state=ref("JobState"),
+            frames=_ref_or_null("Progress", "Of a video; null of what has no frames."),
+            result=_ref_or_null("JobResult"),
+            problem=_ref_or_null("JobProblem"),
+        ),
+        "JobResult": _object(
+            uri=_string("Where it is."),
+            media_type=_string(),
+            bytes=_integer(),
+            width=_integer(),
+            height=_integer(),
+            faces=_integer("How many were swapped; of a clip, at most in one frame."),
+            warnings=_list(ref("Warning")),
+            marks=_ref_or_null("Marks"),
+        ),
+        "JobProblem": _object(**{name: _string() for name in ("code", "title", "detail", "hint")}),
+        "JobCallback": _object(
+            state={"type": "string", "enum": [str(each) for each in CallbackState]},
+            tries=_integer(),
+            note=_or_null(_string("Why it has not worked so far.")),
+        ),
+        "Progress": _object(done=_integer("Well or badly."), total=_integer()),
         "Jobs": _object(
-            jobs=_list(_job()),
+            jobs=_list(ref("ListedJob")),
             next=_or_null(_integer("The `start` of those that follow, if there are any.")),
         ),
         "Erasure": _object(
@@ -194,6 +216,9 @@ def components() -> Schema:
             "type": "string",
             "enum": [str(each) for each in JobState],
         },
+        "Lane": {"type": "string", "enum": list(Lane)},
+        "CloudEvent": {"type": "object", "required": ["id", "source", "type"]},
+        "Push": {"description": "Of Pub/Sub, or CloudEvents.", "type": "object"},
         "Phase": {"type": "string", "enum": [str(phase) for phase in Phase]},
         "Alive": _object(
             status={"enum": ["alive", "stuck"]},
@@ -250,15 +275,11 @@ def components() -> Schema:
             ),
             last_error=_or_null(_string("Why it is not ready, if something failed.")),
         ),
-        "TimelineOrTrace": {
-            "anyOf": [
-                ref("Timeline"),
-                _object(
-                    traceEvents=_list({"type": "object", "additionalProperties": True}),
-                    displayTimeUnit=_string(),
-                ),
-            ]
-        },
+        "Trace": _object(
+            traceEvents=_list(ref("TraceEvent")),
+            displayTimeUnit=_string(),
+        ),
+        "TraceEvent": {"type": "object", "additionalProperties": True},
         "Problem": {
             "description": "RFC 9457. Some codes have more members, e.g. `field` or `limit`.",
             **_object(
@@ -278,22 +299,6 @@ def components() -> Schema:
 
 def _job(**more: Schema) -> Schema:
     """A job; a list of them leaves out what each has to be asked for."""
-    photo = {
-        "uri": _string("Where it is."),
-        "media_type": _string(),
-        "bytes": _integer(),
-        "width": _integer(),
-        "height": _integer(),
-        "faces": _integer("How many were swapped; of a clip, at most in one frame."),
-        "warnings": _list(ref("Warning")),
-        "marks": {"oneOf": [ref("Marks"), {"type": "null"}]},
-    }
-    problem = {name: _string() for name in ("code", "title", "detail", "hint")}
-    call = {
-        "state": {"type": "string", "enum": [str(each) for each in CallbackState]},
-        "tries": _integer(),
-        "note": _or_null(_string("Why it has not worked so far.")),
-    }
     return _object(
         id=_string(),
         state=ref("JobState"),
@@ -302,22 +307,9 @@ def _job(**more: Schema) -> Schema:
         changed=_string("When it last changed."),
         expires=_string("When it will be forgotten."),
         version=_integer("Grows with every change."),
-        progress=_object(done=_integer("Targets, well or badly."), total=_integer()),
-        items=_list(
-            _object(
-                state=ref("JobState"),
-                frames={
-                    "description": "Of a video, how many are done; null of what has none.",
-                    "oneOf": [
-                        _object(done=_integer(), total=_integer()),
-                        {"type": "null"},
-                    ],
-                },
-                result=_or_null(_object(**photo)),
-                problem=_or_null(_object(**problem)),
-            )
-        ),
-        callback=_or_null(_object(**call)),
+        progress=ref("Progress"),
+        items=_list(ref("JobItem")),
+        callback=_ref_or_null("JobCallback"),
         tokens=_integer("What it costs."),
         request_id=_string("Of the request that made it."),
         **more,
@@ -352,6 +344,10 @@ def _list(items: Schema) -> Schema:
 
 def _or_null(schema: Schema) -> Schema:
     return schema | {"type": [schema["type"], "null"]}
+
+
+def _ref_or_null(name: str, description: str = "") -> Schema:
+    return {"oneOf": [ref(name), {"type": "null"}]} | _described(description)
 
 
 def _string(description: str = "") -> Schema:
