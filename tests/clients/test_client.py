@@ -51,6 +51,7 @@ def test_photos_are_paths_or_bytes_or_uris_which_mix(ember):
             (str(HOPPER), COLLINS.read_bytes()),
             (uri, COLLINS),
             ([HOPPER.read_bytes()], str(COLLINS)),
+            (io.BytesIO(HOPPER.read_bytes()), COLLINS),
         ]
     ]
     assert all(image == swaps[0] for image in swaps)

@@ -76,6 +76,7 @@ def test_it_makes_a_job_and_has_its_result(client, generated, file):
     assert (job.id, job.lane) == (name, "bulk")
     told = generated("api.jobs.job")
     eventually(lambda: told.sync(name, client=client).state == "succeeded", 60)
+    assert "succeeded" in generated("api.jobs.job_events").sync(name, client=client)
     result = generated("api.jobs.job_result").sync(name, 0, client=client)
     with Image.open(result.payload) as photo:
         assert photo.size == (128, 128)

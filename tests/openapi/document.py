@@ -190,7 +190,8 @@ def _jobs() -> Schema:
     created = {"201": _job_answer("It is made"), "200": _job_answer("It was made before")}
     photos = _bytes() | {each.media_type: {} for each in FORMATS.values()}
     photos |= {str(kind): {} for kind in FileKind}
-    text: Schema = {STREAM: {"schema": {"type": "string"}}}
+    # Each event, or all of it for clients that are generated and know no streams.
+    text: Schema = {STREAM: {"schema": {"anyOf": [schemas.ref("JobEvent"), {"type": "string"}]}}}
     listed: Schema = {JSON: {"schema": schemas.ref("Jobs")}}
     wrong = _JOB | {"not_acceptable"}
     return {

@@ -195,6 +195,10 @@ def components() -> Schema:
             note=_or_null(_string("Why it has not worked so far.")),
         ),
         "Progress": _object(done=_integer("Well or badly."), total=_integer()),
+        "JobEvent": {
+            "type": "object",
+            "properties": {name: _string() for name in ("id", "event", "data")},
+        },
         "Jobs": _object(
             jobs=_list(ref("ListedJob")),
             next=_or_null(_integer("The `start` of those that follow, if there are any.")),

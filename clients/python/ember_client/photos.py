@@ -5,21 +5,25 @@ from __future__ import annotations
 import os
 import re
 from base64 import b64encode
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping
 
-Photo: TypeAlias = str | os.PathLike[str] | bytes
-"""A path, the bytes of a file, or a URI (`https://`, `gs://`, `data:`) that the server reads."""
+Photo: TypeAlias = str | os.PathLike[str] | bytes | BinaryIO
+"""A path, the bytes of a file, an open file, or a URI (`https://`, `gs://`, `data:`) that the
+server reads."""
 
 _URI = re.compile(r"(data:|(https?|gs|file)://)", re.IGNORECASE)
 
 
 def several(photos: Photo | Sequence[Photo]) -> tuple[Photo, ...]:
     """One or more as a tuple."""
-    return (photos,) if isinstance(photos, (str, bytes, os.PathLike)) else tuple(photos)
+    if isinstance(photos, Sequence) and not isinstance(photos, (str, bytes)):
+        return tuple(photos)
+    return (photos,)
 
 
 def body(photos: Mapping[str, Iterable[Photo]], values: Mapping[str, str | int]) -> dict[str, Any]:
@@ -43,7 +47,9 @@ def _is_uri(photo: Photo) -> bool:
 
 
 def _read(photo: Photo) -> bytes:
-    return photo if isinstance(photo, bytes) else Path(photo).read_bytes()
+    if isinstance(photo, bytes):
+        return photo
+    return Path(photo).read_bytes() if isinstance(photo, (str, os.PathLike)) else photo.read()
 
 
 def _named(photo: Photo) -> str:
