@@ -14,6 +14,7 @@ from ember_client import AsyncClient, Client, Unreachable, problems
 from ember_client.problems import KINDS as CLASSES
 from ember_client.results import Job, Swap
 from function import __version__
+from function.admission import keys
 from function.problems import KINDS
 from function.quality_warning import QualityWarning
 from tests.clients.photos import COLLINS, HOPPER
@@ -150,9 +151,22 @@ def test_both_clients_have_the_same_calls():
     assert one == other
 
 
-def test_a_replica_that_starts_is_waited_for():
-    with running(ready=False) as server, Client(server.url) as ember:
-        assert ember.swap(HOPPER, COLLINS).faces
+def test_a_replica_that_starts_is_waited_for_by_whoever_may_call(tmp_path):
+    key, line = keys.new("somebody", "free")
+    (tmp_path / "keys").write_text(line)
+    settings = {"EMBER_AUTH": "keys", "EMBER_KEYS": str(tmp_path / "keys")}
+    with running(ready=False, **settings) as server, Client(server.url, token=key) as ember:
+        job = ember.submit(HOPPER, COLLINS)
+        assert ember.wait(job).state == "succeeded"
+        page = ember.jobs(count=10)
+        assert ([each.id for each in page.jobs], page.next) == ([job.id], None)
+        with Client(server.url, token="another") as other, pytest.raises(problems.Unauthenticated):
+            other.jobs()
+
+
+def test_what_is_of_no_use_any_more_is_not_waited_for(ember):
+    with pytest.raises(problems.DeadlineExceeded):
+        ember.swap(HOPPER, COLLINS, timeout_s=0.001)
 
 
 def test_patience_with_one_that_is_not_there_ends():
@@ -167,12 +181,10 @@ async def test_asyncio_cannot_reach_it_either():
     assert isinstance(raised.value.__cause__, httpx.ConnectError)
 
 
-def test_a_token_says_who_calls(server):
-    with httpx.Client() as http, Client(server.url, token="key", http=http) as ember:
-        ember.wake()
-        with pytest.raises(problems.Forbidden):
-            ember.jobs()
-        ember.close()
+def test_connections_that_others_have_made_stay_open(server):
+    with httpx.Client() as http:
+        with Client(server.url, http=http) as ember:
+            ember.wake()
         assert not http.is_closed
 
 

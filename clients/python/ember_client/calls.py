@@ -6,6 +6,7 @@ import json
 import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import quote
 
 from ember_client.errors import UnexpectedAnswer
 from ember_client.exchange import Answer, Call, Patience, Pause, Plan, exchange
@@ -135,7 +136,7 @@ def _upload(photos: Mapping[str, tuple[Photo, ...]], options: Mapping[str, Any])
 
 
 def _path(job: Job | str) -> str:
-    return f"/v1/jobs/{job if isinstance(job, str) else job.id}"
+    return f"/v1/jobs/{quote(job if isinstance(job, str) else job.id, safe='')}"
 
 
 def _of(kind: type[T], answer: Answer) -> T:
