@@ -105,9 +105,9 @@ IMAGE ?= ember
 # So that what has not changed has the digest that it had; times in files are always this one.
 SOURCE_DATE_EPOCH ?= 0
 
-image: ## build an image with podman: TARGET=cpu, keepalive, gpu, gpu-ort or engine-builder
+image: ## build an image with podman: TARGET=cpu, keepalive, gpu, gpu-ort, gpu-both or engine-builder
 	@test -f locks/image-$(TARGET).txt || { echo "There is no locks/image-$(TARGET).txt: TARGET can be" \
-		"cpu, keepalive, gpu, gpu-ort or, after \`make lock-engine-builder\`, engine-builder." >&2; exit 1; }
+		"cpu, keepalive, gpu, gpu-ort, gpu-both or, after \`make lock-engine-builder\`, engine-builder." >&2; exit 1; }
 	@podman build --quiet --network host --timestamp $(SOURCE_DATE_EPOCH) $(EMBER_BUILD_MOUNTS) \
 		--build-arg BUILDER=$(BUILDER) --build-arg RUNTIME=$(RUNTIME) \
 		--build-arg SOURCE_DATE_EPOCH=$(SOURCE_DATE_EPOCH) \
@@ -316,7 +316,7 @@ lock: ## refresh locks/ (needs uv)
 		-o locks/image-function.txt
 	$(UV_LOCK) --group image-keepalive --no-emit-package httpx2-jsfetch -c locks/run.txt -o locks/image-keepalive.txt
 	$(UV_LOCK) --no-deps --group helm -o locks/helm.txt
-	for group in cpu gpu gpu-ort; do \
+	for group in cpu gpu gpu-ort gpu-both; do \
 		$(UV_LOCK) --no-deps --group image-$$group -c locks/run.txt -o locks/image-$$group.txt || exit 1; \
 	done
 	$(UV_COMPILE) --extra cpu tests/bench/cold/requirements.in -c locks/run.txt -o tests/bench/cold/requirements.lock
