@@ -155,7 +155,7 @@ DEPLOY := build/deploy
 UNPINNED := {"metadata": {"annotations": {"ember.dev/unpin": null}}, "spec": {"traffic": [{"latestRevision": true, "percent": 100}]}}
 SERVICE := services.serving.knative.dev/ember
 
-# What is applied: the overlay in NAMESPACE, with IMAGE and KEEPALIVE_IMAGE where they are given.
+# What is applied: the overlay in NAMESPACE, with IMAGE, KEEPALIVE_IMAGE and MODELS where they are given.
 define DEPLOYMENT
 namespace: $(NAMESPACE)
 resources: [../../knative/overlays/$(OVERLAY)]
@@ -167,6 +167,17 @@ $(call replaced,IMAGE,name: ember-prepull,template/spec/initContainers/0)
 $(call replaced,IMAGE,name: ember-store,template/spec/containers/0)
 $(call replaced,KEEPALIVE_IMAGE,kind: CronJob,jobTemplate/spec/template/spec/containers/0)
 $(call replaced,KEEPALIVE_IMAGE,name: ember-prescaler$(comma) kind: Deployment,template/spec/containers/0)
+$(if $(filter embedded,$(MODELS)),$(EMBEDDED))
+endef
+# With the models that are in the image; the annotation says that it is meant where there is a GPU.
+define EMBEDDED
+- target: {group: serving.knative.dev, kind: Service}
+  patch: |-
+    apiVersion: serving.knative.dev/v1
+    kind: Service
+    metadata: {name: any, annotations: {ember.dev/swaps: mesh}}
+configMapGenerator:
+- {name: ember-settings, behavior: merge, literals: [EMBER_MANIFEST=]}
 endef
 # The same without the namespace, in which there may be more.
 define DEPLOYED
@@ -193,6 +204,8 @@ endef
 $(DEPLOY):
 	@test -f knative/overlays/$(OVERLAY)/kustomization.yaml || \
 		{ echo "There is no overlay $(OVERLAY); there are:" $$(ls knative/overlays) >&2; exit 1; }
+	@test -z "$(filter-out embedded,$(MODELS))" || \
+		{ echo "MODELS is $(MODELS); it can be embedded, or nothing for those of the overlay" >&2; exit 1; }
 	@mkdir -p $@ build/undeploy
 	@printf '%s\n' "$$DEPLOYMENT" > $@/kustomization.yaml
 	@printf '%s\n' "$$DEPLOYED" > build/undeploy/kustomization.yaml
@@ -204,7 +217,7 @@ EXAMINED = if test -x $(BIN)/ember; then \
 			{ echo "$$told" >&2; exit 1; }; echo "$$told" | { grep 'warning: ' || :; } >&2; \
 	else echo "It is not looked at by ember doctor: make install" >&2; fi
 
-render: $(DEPLOY) ## print what `make deploy OVERLAY=dev IMAGE=… KEEPALIVE_IMAGE=…` applies
+render: $(DEPLOY) ## print what `make deploy OVERLAY=dev IMAGE=… KEEPALIVE_IMAGE=… MODELS=embedded` applies
 	@$(EXAMINED)
 	@$(KUBECTL) kustomize $(DEPLOY)
 

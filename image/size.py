@@ -21,7 +21,7 @@ import zstandard
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-BUDGETS_MB = {"keepalive": 35, "cpu": 155, "gpu": 178, "gpu-ort": 1105}
+BUDGETS_MB = {"keepalive": 35, "cpu": 155, "gpu": 178, "gpu-ort": 1105, "gpu-both": 1125}
 """The most that all layers of an image may have together, compressed; MB are 10^6 bytes."""
 
 _BASE = "base: Debian 12 and Python"

@@ -68,6 +68,7 @@ def run() -> int:
 
     try:
         installed.check()
+        installed.check_backends(settings.engines.backends)
         return serve(settings, timeline)
     except KeyboardInterrupt:
         return Exit.INTERRUPTED

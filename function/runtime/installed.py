@@ -1,7 +1,8 @@
-"""Whether ONNX Runtime is installed, and only once.
+"""Whether what runs models is installed: ONNX Runtime, only once, and what each backend needs.
 
-It comes as several distributions, for CPUs and for GPUs, that put their files into one folder. With
-two of them installed the files are a mixture: as a rule those for CPUs win, and CUDA is gone.
+ONNX Runtime comes as several distributions, for CPUs and for GPUs, that put their files into one
+folder. With two of them installed the files are a mixture: as a rule those for CPUs win, and CUDA
+is gone.
 """
 
 from __future__ import annotations
@@ -11,10 +12,18 @@ from functools import cache
 from importlib.util import find_spec
 from io import StringIO
 from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING
 
 from warmup.extras import bring
 from warmup.failures import UnavailableError
+from warmup.plans import tensorrt
+from warmup.settings.variables import SettingsError
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_one_by_one = Lock()
 _FILE = "onnxruntime/__init__.py,"
 
 
@@ -40,6 +49,35 @@ def check() -> None:
         )
 
 
+def check_backends(backends: Sequence[str]) -> None:
+    """See that all of `EMBER_BACKENDS` is here, so that none is waited for that can never be.
+
+    Whether a backend then finds a GPU is seen when a model is opened on it. Nothing is imported.
+
+    Raises:
+        SettingsError: with what is named and not here, and what has it.
+    """
+    problems = []
+    if "cuda" in backends and not _with_cuda():
+        problems.append(
+            "EMBER_BACKENDS names cuda, and the ONNX Runtime that is here is not the one for GPUs."
+            f" Name others, or take an image with it, gpu-ort or gpu-both, or {bring('gpu')}."
+        )
+    if "tensorrt" in backends and not any(map(find_spec, tensorrt.modules())):
+        problems.append(
+            "EMBER_BACKENDS names tensorrt, and nothing that runs its plans is here. Name others,"
+            f" or take an image with it, gpu or gpu-both, or {bring('tensorrt-lean')}."
+        )
+    if problems:
+        raise SettingsError(problems)
+
+
+def _with_cuda() -> bool:
+    found = find_spec("onnxruntime")
+    folder = Path(found.origin).parent if found and found.origin else Path()
+    return any(folder.glob("capi/*onnxruntime_providers_cuda.*"))
+
+
 def distributions(folder: Path) -> list[str]:
     """The names of all distributions in a folder that have ONNX Runtime's files.
 
@@ -53,12 +91,19 @@ def distributions(folder: Path) -> list[str]:
     ]
 
 
-@cache
 def preload() -> None:
     """Load CUDA and cuDNN from where the extra `gpu` has put them, which the loader does not know.
 
     What is found nowhere is named by the session that then has no GPU.
     """
+    with (
+        _one_by_one
+    ):  # models are opened by several threads, and standard output is theirs together
+        _preload()
+
+
+@cache
+def _preload() -> None:
     import onnxruntime
 
     with redirect_stdout(StringIO()):  # it prints what it does not find

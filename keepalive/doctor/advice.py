@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from keepalive.cluster.autoscaling import PREFIX, alias, setting
 from keepalive.cluster.pin import complaint
+from keepalive.doctor import images
 from keepalive.doctor.view import REVISION, Role, Thing, annotations_of, containers, get, many
 from keepalive.doctor.view import revision as revision_of
 
@@ -101,7 +102,12 @@ def dropped(service: Thing, _: KnativeConfig, __: Mapping[str, str]) -> Iterator
             yield f"{one.at}.securityContext.capabilities.drop: 'all' drops nothing; write ALL"
 
 
-RULES = (pinned, held, deadlines, idle, dropped)
+def unseen(service: Thing, _: KnativeConfig, settings: Mapping[str, str]) -> Iterator[str]:
+    """An image for a GPU of which nothing says what it can run."""
+    yield from images.unseen(service, settings)
+
+
+RULES = (pinned, held, deadlines, idle, dropped, unseen)
 
 
 def settings_of(service: Thing, documents: list[Thing]) -> dict[str, str]:

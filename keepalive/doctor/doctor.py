@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from keepalive.doctor import advice, builders, revisions, webhook
+from keepalive.doctor import advice, builders, images, revisions, swappers, webhook
 from keepalive.doctor.config import NAMESPACE
 from keepalive.doctor.view import get
 
@@ -117,11 +117,13 @@ def _is(document: Mapping[str, Any], kind: str) -> bool:
 
 
 def _service(service: Thing, config: KnativeConfig, documents: list[Thing]) -> ObjectFinding:
-    wrong = webhook.complaints(service, config)
+    wrong = list(webhook.complaints(service, config))
     name = f"Service {named(service)[1]}"
     if webhook.misshapen(service):
         return ObjectFinding(name, tuple(wrong))
     settings = advice.settings_of(service, documents)
+    wrong += images.complaints(service, settings)
+    wrong += swappers.complaints(service, settings, documents)
     return ObjectFinding(
         name,
         tuple(wrong),

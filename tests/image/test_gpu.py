@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 
+from keepalive.doctor.images import LABEL, RUNS
 from tests.function.live import SOURCE, TARGET
 from tests.image.podman import HARDENED, ROOT, SLOW
 
@@ -58,6 +59,18 @@ def test_its_plans_are_those_that_its_runtime_can_run(podman, gpu):
     }
     assert found["EMBER_BACKENDS"] == ["tensorrt"]
     assert found["EMBER_PLAN_FLAGS"] == ["version-compatible"]
+
+
+def test_a_backend_that_is_not_in_it_ends_it_at_once(podman, gpu):
+    settings = ("-e", "EMBER_ALLOW_ANONYMOUS=true", "-e", "EMBER_BACKENDS=cuda,cpu")
+    done = podman("run", "--rm", "--user=65532", *HARDENED, *settings, gpu, fine=False)
+    assert done.returncode == 78
+    assert "EMBER_BACKENDS names cuda" in done.stderr
+    assert "take an image with it, gpu-ort or gpu-both" in done.stderr
+
+
+def test_its_label_says_what_it_can_run(podman, gpu):
+    assert podman.inspect(gpu)["Config"]["Labels"][LABEL] == ",".join(RUNS["gpu"])
 
 
 def test_no_plan_is_built_where_nothing_builds(podman, gpu):

@@ -45,6 +45,7 @@ class TestRender:
     @pytest.mark.parametrize("overlay", ["gpu-small", "gpu-production", "tidal"])
     def test_what_is_not_built_here_keeps_its_image(self, overlay):
         words = (f"OVERLAY={overlay}", f"IMAGE={DIGEST}", f"KEEPALIVE_IMAGE={DIGEST}")
+        words += ("MODELS=embedded",)
         found = images(make("render", *words).stdout.replace("- image:", "image:"))
         assert DIGEST in found
         assert not any("ember@" in image for image in found - {DIGEST})

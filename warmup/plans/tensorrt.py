@@ -57,6 +57,11 @@ class Library:
         return RTX if self.name == RTX else FULL
 
 
+def modules() -> list[str]:
+    """The names of all modules that run plans, to look for without importing one."""
+    return [each for names in _MODULES.values() for each in names]
+
+
 @cache
 def library(name: str) -> Library:
     """One of them.

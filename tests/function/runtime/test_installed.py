@@ -5,11 +5,16 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from importlib import invalidate_caches
+from threading import Barrier, BrokenBarrierError
 
 import pytest
 
 from function.runtime import installed
 from warmup.failures import UnavailableError
+from warmup.settings.variables import SettingsError
 
 
 @pytest.fixture
@@ -86,11 +91,50 @@ def test_without_any_both_extras_are_named(monkeypatch):
 def test_libraries_that_are_not_found_are_not_printed(monkeypatch, capsys):
     import onnxruntime
 
-    asked = []
-    monkeypatch.setattr(onnxruntime, "preload_dlls", lambda: asked.append(print("Failed to load")))
-    installed.preload.cache_clear()
-    installed.preload()
-    installed.preload()
+    asked, both = [], Barrier(2)
+
+    def preload_dlls():
+        asked.append(print("Failed to load"))
+        with suppress(BrokenBarrierError):
+            both.wait(0.2)  # another thread would come in between
+
+    monkeypatch.setattr(onnxruntime, "preload_dlls", preload_dlls)
+    installed._preload.cache_clear()
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(lambda _: installed.preload(), range(2)))
+    print("heard")
     assert len(asked) == 1
-    assert capsys.readouterr().out == ""
-    installed.preload.cache_clear()
+    assert capsys.readouterr().out == "heard\n"
+    installed._preload.cache_clear()
+
+
+class TestBackends:
+    def test_a_server_with_a_backend_that_is_not_there_ends_at_once_and_says_what_has_it(self):
+        done = subprocess.run(
+            [sys.executable, "-m", "function"],
+            env={**os.environ, "EMBER_BACKENDS": "cuda,cpu", "EMBER_PORT": "0"},
+            capture_output=True, text=True, timeout=60, check=False,
+        )  # fmt: skip
+        assert done.returncode == 78
+        assert "EMBER_BACKENDS names cuda, and the ONNX Runtime that is here" in done.stderr
+        assert "an image with it, gpu-ort or gpu-both, or make install EXTRAS=gpu" in done.stderr
+        assert "listening" not in done.stderr
+
+    def test_the_runtime_for_gpus_is_known_by_what_only_it_has(self, site, monkeypatch):
+        folder = site("onnxruntime_gpu")
+        (folder / "onnxruntime/capi").mkdir()
+        monkeypatch.delitem(sys.modules, "onnxruntime", raising=False)
+        monkeypatch.syspath_prepend(folder)
+        with pytest.raises(SettingsError, match="cuda"):
+            installed.check_backends(["cuda", "cpu"])
+        (folder / "onnxruntime/capi/libonnxruntime_providers_cuda.so").touch()
+        installed.check_backends(["cuda", "cpu"])
+
+    def test_any_library_that_runs_plans_will_do(self, monkeypatch, tmp_path):
+        monkeypatch.setattr(sys, "path", [str(tmp_path)])
+        with pytest.raises(SettingsError, match="an image with it, gpu or gpu-both"):
+            installed.check_backends(["tensorrt"])
+        (tmp_path / "tensorrt_lean_bindings").mkdir()
+        (tmp_path / "tensorrt_lean_bindings/__init__.py").touch()
+        invalidate_caches()
+        installed.check_backends(["tensorrt", "cpu"])
