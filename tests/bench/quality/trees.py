@@ -1,0 +1,105 @@
+"""Swaps made by the code of one commit, or of one folder, in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import cv2
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from numpy.typing import NDArray
+
+    from tests.bench.quality.pairs import Pair
+
+ROOT = Path(__file__).parents[3]
+_CHILD = Path(__file__).with_name("swapping.py")
+
+
+@dataclass(frozen=True, slots=True)
+class Swapped:
+    """What one tree made of one pair.
+
+    Attributes:
+        pixels: uint8 [H, W, 3] RGB.
+        warnings: codes.
+        ms: of the stage `swap`, the fastest of some.
+    """
+
+    pixels: NDArray[np.uint8]
+    warnings: tuple[str, ...]
+    ms: float
+
+
+def export(ref: str, folder: Path) -> Path:
+    """The folder with the code of a commit; made unless it is there.
+
+    Args:
+        ref: a commit, or a folder that has the code in it.
+        folder: where exports are kept.
+    """
+    if Path(ref).is_dir():
+        return Path(ref).resolve()
+    git = ["git", "-C", str(ROOT)]
+    name = [*git, "rev-parse", "--verify", f"{ref}^{{commit}}"]
+    commit = subprocess.run(name, check=True, capture_output=True, text=True).stdout.strip()
+    place = folder / commit
+    if not place.exists():
+        part = folder / f".{commit}.part"
+        part.mkdir(parents=True, exist_ok=True)
+        archive = [*git, "archive", commit, "function", "warmup", "pyproject.toml"]
+        packed = subprocess.run(archive, check=True, capture_output=True).stdout
+        subprocess.run(["tar", "-x", "-C", str(part)], input=packed, check=True)
+        part.rename(place)
+    return place
+
+
+def run(tree: Path, work: Path, tasks: Mapping[str, list[dict[str, object]]]) -> dict[str, object]:
+    """Run tasks with the code of `tree`; what `swapping.py` says of each by its name."""
+    work.mkdir(parents=True, exist_ok=True)
+    told = work / "tasks.json"
+    told.write_text(json.dumps({"tree": str(tree), **tasks}))
+    environ = {key: value for key, value in os.environ.items() if not key.startswith("EMBER_")}
+    environ["PYTHONPATH"] = str(tree)
+    command = [sys.executable, str(_CHILD), str(told)]
+    subprocess.run(command, check=True, env=environ, cwd=work)
+    found: dict[str, object] = json.loads((work / "report.json").read_text())
+    return found
+
+
+def swap_all(tree: Path, work: Path, pairs: Iterable[Pair]) -> dict[str, Swapped]:
+    """Every pair swapped by the code of `tree`, by its name.
+
+    Args:
+        tree: has the packages `function` and `warmup` in it.
+        work: a folder for what the process is told and what it writes.
+        pairs: what to swap.
+    """
+    tasks = []
+    work.mkdir(parents=True, exist_ok=True)
+    for pair in pairs:
+        files = {}
+        for role, pixels in (("source", pair.source), ("target", pair.target)):
+            files[role] = str(work / f"{pair.name}.{role}.png")
+            cv2.imwrite(files[role], pixels[..., ::-1])
+        tasks.append({"name": pair.name, "out": str(work / f"{pair.name}.png"), **files})
+    report = run(tree, work, {"photos": tasks})
+    made = {}
+    for name, told in report.items():
+        assert isinstance(told, dict)
+        pixels = read(work / f"{name}.png")
+        made[name] = Swapped(pixels, tuple(told["warnings"]), float(told["ms"]))
+    return made
+
+
+def read(path: Path) -> NDArray[np.uint8]:
+    """A picture as uint8 [H, W, 3] RGB."""
+    return np.ascontiguousarray(cv2.imread(str(path), cv2.IMREAD_COLOR)[..., ::-1])
