@@ -298,6 +298,9 @@ bench-trust: $(VENV)/.dev ## what the gate, the marks and the audit cost a swap,
 bench-cost: $(VENV)/.dev ## what a swap costs in each class of the price list, and fair prices
 	$(BIN)/python -m tests.bench.cost $(ARGS)
 
+bench-quality: $(VENV)/.dev ## how good swaps look, beside those of another commit
+	$(BIN)/python -m tests.bench.quality $(ARGS)
+
 bench-watermark: $(VENV)/.dev ## how often the imperceptible mark is read after what happens to pictures
 	$(BIN)/python -m tests.bench.watermark $(ARGS)
 

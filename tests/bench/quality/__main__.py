@@ -1,29 +1,28 @@
 """`make bench-quality`: how good swaps look, beside those of another commit.
 
-Every pair is swapped by both codes and judged by an independent alignment (see `judge.py`). Writes
-a table, and contact sheets to look at.
+Every pair is swapped by both codes and judged by an independent alignment (see `judge.py`); so are
+clips of faces that hold still. Prints tables, and draws contact sheets to look at.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
-from dataclasses import astuple, fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from tests.bench.quality import sheets, trees
-from tests.bench.quality.judge import Judge, Verdict
+from tests.bench.quality import report, trees
+from tests.bench.quality.flicker import film, measured
+from tests.bench.quality.judge import Judge
 from tests.bench.quality.pairs import pairs
+from tests.bench.quality.people import PHOTOS, Studio, photo
+from tests.bench.quality.report import Judged
 
 if TYPE_CHECKING:
     from tests.bench.quality.pairs import Pair
     from tests.bench.quality.trees import Swapped
 
-_ROWS = 6
-_MEASURES = [field.name for field in fields(Verdict)]
+_CLIPS = [("hopper", "collins"), ("collins", "hopper"), ("collins", "mona_lisa")]
 
 
 def main() -> int:
@@ -32,84 +31,69 @@ def main() -> int:
     told.add_argument("--against", default="main", help="a commit, or a folder with its code")
     told.add_argument("--now", default=str(trees.ROOT), help="a folder with the code to judge")
     told.add_argument("--only", default="*", help="pattern of the pairs' names")
+    told.add_argument("--no-clips", action="store_true")
     told.add_argument("--out", type=Path, default=trees.ROOT / "build" / "quality")
+    told.add_argument("--sheet", type=Path, help="also draw the pairs of docs/quality.md there")
     wanted = told.parse_args()
-    every = pairs(wanted.only)
-    made = {
-        side: trees.swap_all(trees.export(ref, wanted.out / "trees"), wanted.out / side, every)
+    judge = Judge()
+    every = pairs(Studio(judge), wanted.only)
+    code = {
+        side: trees.export(ref, trees.ROOT / "build" / "quality" / "trees")
         for side, ref in (("before", wanted.against), ("now", wanted.now))
     }
-    judge = Judge()
-    verdicts: dict[str, dict[str, Verdict]] = {side: {} for side in made}
-    for side, swapped in made.items():
-        for pair in every:
-            if pair.name in swapped:
-                result = swapped[pair.name].pixels
-                verdicts[side][pair.name] = judge.verdict(pair.source, pair.target, result)
-    print(table(every, made, verdicts))
-    draw(wanted.out, judge, every, made, verdicts)
-    return int(len(verdicts["now"]) < len(verdicts["before"]))
+    made = {side: trees.swap_all(tree, wanted.out / side, every) for side, tree in code.items()}
+    judged = [
+        judged_pair(judge, pair, made["before"][pair.name], made["now"][pair.name])
+        for pair in every
+        if all(pair.name in swapped for swapped in made.values())
+    ]
+    print(report.table(judged))
+    print(f"\n{report.warned(judged)}")
+    report.draw(wanted.out, judge, judged)
+    print(f"\ncontact sheets: {wanted.out}/sheet-*.png")
+    if wanted.sheet:
+        report.draw_few(wanted.sheet, judge, judged)
+    if not wanted.no_clips:
+        print(f"\n{clips(judge, code, wanted.out)}")
+    lost = sorted(made["before"].keys() - made["now"].keys())
+    print(f"no longer swapped: {', '.join(lost)}" if lost else "")
+    return int(bool(lost))
 
 
-def table(
-    every: list[Pair],
-    made: dict[str, dict[str, Swapped]],
-    verdicts: dict[str, dict[str, Verdict]],
-) -> str:
-    """Every pair, before → now, and the means."""
-    lines = ["| pair | " + " | ".join((*_MEASURES, "ms", "warnings now")) + " |"]
-    lines.append("|---" * (len(_MEASURES) + 3) + "|")
-    rows = []
-    for pair in every:
-        both = [verdicts[side].get(pair.name) for side in ("before", "now")]
-        if None in both:
-            lines.append(f"| {pair.name} | " + " | ".join("–" for _ in (*_MEASURES, 1, 2)) + " |")
-            continue
-        swaps = [made[side][pair.name] for side in ("before", "now")]
-        values = np.array(
-            [[*astuple(each), swap.ms] for each, swap in zip(both, swaps, strict=True) if each]
-        )
-        rows.append(values)
-        lines.append(f"| {pair.name} | {_cells(values)} | {' '.join(swaps[1].warnings)} |")
-    lines.append(f"| **mean** | {_cells(np.mean(rows, 0))} | |")
+def judged_pair(judge: Judge, pair: Pair, before: Swapped, now: Swapped) -> Judged:
+    """A pair with what the judge says of both its swaps."""
+    pictures = pair.source(), pair.target()
+    right = pair.right() if pair.right else None
+    verdicts = [judge.verdict(*pictures, swap.pixels, right) for swap in (before, now)]
+    return Judged(pair, (before, verdicts[0]), (now, verdicts[1]))
+
+
+def clips(judge: Judge, code: dict[str, Path], out: Path) -> str:
+    """The table of flicker, of the target's clip and of both swaps."""
+    lines = ["| clip | points: target → before → now, % | colour: target → before → now, ΔE |"]
+    lines.append("|---|---|---|")
+    names = [f"{one}-{other}" for one, other in _CLIPS]
+    for name, (_, other) in zip(names, _CLIPS, strict=True):
+        film(photo(other), out / f"{name}.target.mp4")
+    for side, tree in code.items():
+        tasks = [
+            {
+                "name": name,
+                "source": str(trees.ROOT / PHOTOS[one]),
+                "target": str(out / f"{name}.target.mp4"),
+                "out": str(out / f"{name}.{side}.mp4"),
+            }
+            for name, (one, _) in zip(names, _CLIPS, strict=True)
+        ]
+        folder = out / f"{side}-clips"
+        folder.mkdir(exist_ok=True)
+        trees.run(tree, folder, {"clips": tasks})
+    for name in names:
+        found = [measured(judge, out / f"{name}.{side}.mp4") for side in ("target", *code)]
+        jitter = " → ".join(f"{each.jitter:.2f}" for each in found)
+        colour = " → ".join(f"{each.colour:.2f}" for each in found)
+        lines.append(f"| {name} | {jitter} | {colour} |")
     return "\n".join(lines)
-
-
-def _cells(values: np.ndarray) -> str:
-    cells = []
-    for name, (before, now) in zip((*_MEASURES, "ms"), values.T, strict=True):
-        form = ".1f" if name == "ms" else ".2f" if name in ("lm", "ring") else ".3f"
-        cells.append(f"{before:{form}} → {now:{form}}")
-    return " | ".join(cells)
-
-
-def draw(
-    folder: Path,
-    judge: Judge,
-    every: list[Pair],
-    made: dict[str, dict[str, Swapped]],
-    verdicts: dict[str, dict[str, Verdict]],
-) -> None:
-    """Sheets of source, target, before, now."""
-    rows = []
-    for pair in every:
-        if any(pair.name not in swapped for swapped in made.values()):
-            continue
-        place = judge.face(pair.target)
-        pictures = [sheets.upright(pair.source, judge.face(pair.source))]
-        texts = [f"{pair.name}\n{pair.about}", "target\n"]
-        pictures.append(sheets.upright(pair.target, place))
-        for side, swapped in made.items():
-            found, swap = verdicts[side][pair.name], swapped[pair.name]
-            pictures.append(sheets.upright(swap.pixels, place))
-            texts.append(
-                f"{side} {found.source:.3f} / {found.target:.3f} lm {found.lm:.1f}\n"
-                f"seam {found.seam:.2f} ring {found.ring:.1f} sharp {found.sharp:.2f}"
-            )
-        rows.append(sheets.row(pictures, texts))
-    for number in range(0, len(rows), _ROWS):
-        sheets.save(folder / f"sheet-{number // _ROWS}.jpg", rows[number : number + _ROWS])
-    print(f"\ncontact sheets: {folder}/sheet-*.jpg")
 
 
 if __name__ == "__main__":

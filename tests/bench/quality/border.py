@@ -118,6 +118,11 @@ class Border:
         was, now = (_detail(self._lab(each)[..., 0])[self._middle] for each in (target, result))
         return float(np.median(now) / max(float(np.median(was)), 0.02))
 
+    def error(self, right: Pixels, result: Pixels) -> float:
+        """How far the face is from the picture that is right, mean ΔE."""
+        apart = self._lab(right) - self._lab(result)
+        return float(np.linalg.norm(apart, axis=2)[self.face].mean())
+
     @property
     def _middle(self) -> Mask:
         """Well inside of the border and of the face."""

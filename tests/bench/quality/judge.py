@@ -6,8 +6,8 @@ be right by its own measure alone.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass
+from hashlib import sha256
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from function.faces.face import Face
-    from function.faces.models import Models
 
     Pixels = NDArray[np.uint8]
 
@@ -58,6 +57,7 @@ class Verdict:
             gradient around.
         ring: change of the step of colour across that border, ΔE (CIE 1976).
         sharp: detail inside the face over that around, by the same of the target; 1 is right.
+        error: mean distance from the picture that is right, ΔE; None where none is known.
     """
 
     source: float
@@ -66,21 +66,30 @@ class Verdict:
     seam: float
     ring: float
     sharp: float
+    error: float | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What the judge sees on a picture.
+
+    Attributes:
+        face: the largest.
+        identity: whose it is, float32 [n, 128], by crops that differ a little (see `apart`).
+    """
+
+    face: Face
+    identity: NDArray[np.float32]
+
+
 class Judge:
-    """Sees faces by the embedded models."""
+    """Sees faces by the embedded models; each picture once."""
 
-    models: Models = field(
-        default_factory=lambda: opening.load(
-            manifest.read(Path(str(files("function") / "models" / "models.toml"))), 2
-        )
-    )
-
-    @cached_property
-    def _pipeline(self) -> Pipeline:
-        return Pipeline(self.models, MeshSwapper())
+    def __init__(self) -> None:
+        listed = manifest.read(Path(str(files("function") / "models" / "models.toml")))
+        self._models = opening.load(listed, 2)
+        self._pipeline = Pipeline(self._models, MeshSwapper())
+        self._seen: dict[bytes, Seen] = {}
 
     def face(self, pixels: Pixels) -> Face:
         """The largest face of a picture.
@@ -88,16 +97,20 @@ class Judge:
         Raises:
             ValueError: it has none.
         """
-        found = self._pipeline.find(Picture(pixels), Timings(), identify=False)
-        if not found:
-            raise ValueError("the judge sees no face")
-        return largest(found)
+        return self._look(pixels).face
 
-    def identity(self, pixels: Pixels, face: Face) -> NDArray[np.float32]:
-        """Whose face it is, float32 [n, 128], by crops that differ a little (see `apart`).
+    def _look(self, pixels: Pixels) -> Seen:
+        key = sha256(repr(pixels.shape).encode() + pixels.tobytes()).digest()
+        if key not in self._seen:
+            found = self._pipeline.find(Picture(pixels), Timings(), identify=False)
+            if not found:
+                raise ValueError("the judge sees no face")
+            face = largest(found)
+            self._seen[key] = Seen(face, self._identity(pixels, face))
+        return self._seen[key]
 
-        Each has five points as near as can be to where dlib's mean face has them.
-        """
+    def _identity(self, pixels: Pixels, face: Face) -> NDArray[np.float32]:
+        """See `Seen`; each crop has five points as near as can be to dlib's mean face."""
         matrix = geometry.similarity(face.five, _CHIP)
         chips = []
         for scale, right, down in _JITTERS:
@@ -105,26 +118,31 @@ class Judge:
             moved = scale * matrix + np.array([[0, 0, middle + right], [0, 0, middle + down]])
             chip = geometry.crop(pixels, moved, (_SIDE, _SIDE))
             chips += [chip, chip[:, ::-1]]
-        (found, *_) = self.models.engines["identity"].run(np.stack(chips).astype(np.float32))
+        (found, *_) = self._models.engines["identity"].run(np.stack(chips).astype(np.float32))
         return np.asarray(found, np.float32)
 
-    def verdict(self, source: Pixels, target: Pixels, result: Pixels) -> Verdict:
-        """Judge one swap of the largest face."""
-        seen = [self.face(each) for each in (source, target, result)]
-        whose = [
-            self.identity(pixels, face)
-            for pixels, face in zip((source, target, result), seen, strict=True)
-        ]
-        before, after = (mesh_of(face)[:, :2] for face in seen[1:])
-        eyes = [before[eye].mean(0) for eye in _EYES]
-        border = Border.between(target, result, mesh_of(seen[1]))
+    def verdict(
+        self, source: Pixels, target: Pixels, result: Pixels, right: Pixels | None = None
+    ) -> Verdict:
+        """Judge one swap of the largest face.
+
+        Args:
+            source: uint8 [H, W, 3] RGB.
+            target: another one.
+            result: as large as the target.
+            right: what it should be, when that is known.
+        """
+        there, before, after = (self._look(each) for each in (source, target, result))
+        was, now = (mesh_of(each.face)[:, :2] for each in (before, after))
+        border = Border.between(target, result, mesh_of(before.face))
         return Verdict(
-            source=apart(whose[2], whose[0]),
-            target=apart(whose[2], whose[1]),
-            lm=100 * float(np.linalg.norm(after - before, axis=1).mean() / _length(*eyes)),
+            source=apart(after.identity, there.identity),
+            target=apart(after.identity, before.identity),
+            lm=100 * float(np.linalg.norm(now - was, axis=1).mean()) / eyes_apart(was),
             seam=border.seam(target, result),
             ring=border.ring(target, result),
             sharp=border.sharpness(target, result),
+            error=None if right is None else border.error(right, result),
         )
 
 
@@ -133,5 +151,7 @@ def apart(one: NDArray[np.float32], other: NDArray[np.float32]) -> float:
     return float(np.linalg.norm(one - other, axis=1).mean())
 
 
-def _length(one: NDArray[np.float32], other: NDArray[np.float32]) -> float:
-    return max(float(np.linalg.norm(one - other)), 1.0)
+def eyes_apart(points: NDArray[np.floating]) -> float:
+    """The distance of the middles of the eyes of a mesh [468, 2 or 3], in its unit."""
+    left, right = (points[eye, :2].mean(0) for eye in _EYES)
+    return max(float(np.linalg.norm(left - right)), 1e-6)

@@ -6,117 +6,132 @@ from dataclasses import dataclass
 from fnmatch import fnmatch
 from typing import TYPE_CHECKING
 
-import cv2
-import numpy as np
-
-from tests.bench.quality.trees import ROOT, read
+from tests.bench.quality.changes import SOURCES, TARGETS
+from tests.bench.quality.people import HEADS, photo
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    import numpy as np
     from numpy.typing import NDArray
+
+    from tests.bench.quality.people import Studio
 
     Pixels = NDArray[np.uint8]
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Two photos to swap.
+    """Two pictures to swap.
 
     Attributes:
         name: short, a file's name.
-        source, target: uint8 [H, W, 3] RGB.
         about: what is hard about it.
+        source, target: make uint8 [H, W, 3] RGB.
+        right: what must come of it, for a head that is put on itself; else None.
     """
 
     name: str
-    source: Pixels
-    target: Pixels
     about: str
+    source: Callable[[], Pixels]
+    target: Callable[[], Pixels]
+    right: Callable[[], Pixels] | None = None
 
 
-def pairs(pattern: str = "*") -> list[Pair]:
+def pairs(studio: Studio, pattern: str = "*") -> list[Pair]:
     """Those whose name fits the pattern."""
-    return [pair for pair in _photos() if fnmatch(pair.name, pattern)]
+    every = (*_samples(), *_portraits(), *_heads(studio), *_known(studio))
+    return [pair for pair in every if fnmatch(pair.name, pattern)]
 
 
-def _photos() -> Iterator[Pair]:
+def _samples() -> Iterator[Pair]:
     """The two people of the samples, and both in other light, of other size and quality."""
-    samples = ROOT / "function" / "samples"
-    collins, hopper = (read(samples / f"{name}.jpg") for name in ("collins", "hopper"))
-    for name, source, target in (("h-c", hopper, collins), ("c-h", collins, hopper)):
-        yield Pair(name, source, target, "the samples")
-        for kind, (about, change) in _TARGETS.items():
-            yield Pair(f"{name}-{kind}", source, change(target), f"target {about}")
-        for kind, (about, change) in _SOURCES.items():
-            yield Pair(f"{name}-{kind}", change(source), target, f"source {about}")
+    for name, one, other in (("h-c", "hopper", "collins"), ("c-h", "collins", "hopper")):
+        source, target = (lambda one=one: photo(one)), (lambda other=other: photo(other))
+        yield Pair(name, "the samples", source, target)
+        for kind, (about, change) in TARGETS.items():
+            changed = lambda change=change, other=other: change(photo(other))  # noqa: E731
+            yield Pair(f"{name}-{kind}", f"target {about}", source, changed)
+        for kind, (about, change) in SOURCES.items():
+            changed = lambda change=change, one=one: change(photo(one))  # noqa: E731
+            yield Pair(f"{name}-{kind}", f"source {about}", changed, target)
 
 
-def _curve(pixels: Pixels, gain: NDArray[np.floating] | float, power: float = 1.0) -> Pixels:
-    """Other light: linear light times `gain`, to a `power`."""
-    linear = (pixels / 255.0) ** 2.2
-    return np.asarray((np.clip(linear * gain, 0, 1) ** (power / 2.2) * 255).round(), np.uint8)
+_PORTRAITS = [
+    ("collins", "lincoln", "a beard, no colour"),
+    ("lincoln", "collins", "a beard, no colour"),
+    ("hopper", "mona_lisa", "a painting, nothing of the frame"),
+    ("mona_lisa", "hopper", "spectacles and hat on the target"),
+    ("collins", "mona_lisa", "a painting"),
+    ("mona_lisa", "collins", "a painting on a photo"),
+    ("collins", "pearl_earring", "a head turned by 33 degrees"),
+    ("pearl_earring", "collins", "a source turned by 33 degrees"),
+    ("mona_lisa", "pearl_earring", "both turned"),
+    ("collins", "douglass", "beard, dark skin, no colour"),
+    ("douglass", "hopper", "a dark source on light skin"),
+    ("tubman", "collins", "a dark source on light skin"),
+    ("collins", "tubman", "dark skin"),
+    ("tubman", "mona_lisa", "a photo on a painting"),
+    ("douglass", "lincoln", "two beards"),
+    ("hopper", "van_gogh", "brush strokes, a beard"),
+    ("van_gogh", "hopper", "brush strokes, a beard"),
+]
 
 
-def _side(pixels: Pixels) -> Pixels:
-    """Light from the left: eight times as much there as on the right."""
-    ramp = np.linspace(1, -1, pixels.shape[1])
-    return _curve(pixels, (2.0 ** (1.5 * np.tanh(2.5 * ramp)))[None, :, None] * 0.8)
+def _portraits() -> Iterator[Pair]:
+    """Historical portraits and paintings."""
+    for one, other, about in _PORTRAITS:
+        source, target = (lambda one=one: photo(one)), (lambda other=other: photo(other))
+        yield Pair(f"{one}-{other}", about, source, target)
 
 
-def _resized(pixels: Pixels, factor: float) -> Pixels:
-    how = cv2.INTER_AREA if factor < 1 else cv2.INTER_CUBIC
-    return np.asarray(cv2.resize(pixels, None, fx=factor, fy=factor, interpolation=how), np.uint8)
+_CROSSED = [
+    ("collins", "light"), ("collins", "brown"), ("collins", "old"), ("collins", "dark"),
+    ("collins", "painted"), ("collins", "turned"), ("collins", "covered"), ("collins", "shaded"),
+    ("hopper", "light"), ("hopper", "dark"), ("hopper", "shaded"), ("light", "collins"),
+    ("dark", "hopper"), ("painted", "collins"), ("light", "dark"), ("dark", "light"),
+    ("light", "covered"), ("turned", "light"),
+]  # fmt: skip
 
 
-def _jpeg(pixels: Pixels, quality: int) -> Pixels:
-    _, data = cv2.imencode(".jpg", pixels[..., ::-1], [cv2.IMWRITE_JPEG_QUALITY, quality])
-    return np.ascontiguousarray(cv2.imdecode(data, cv2.IMREAD_COLOR)[..., ::-1])
+def _heads(studio: Studio) -> Iterator[Pair]:
+    """Made heads among themselves and with people."""
+
+    def picture(name: str) -> Callable[[], Pixels]:
+        return lambda: photo(name) if name not in HEADS else studio.picture(HEADS[name])
+
+    for one, other in _CROSSED:
+        about = f"{one} on {other}, a made head"
+        yield Pair(f"{one}-{other}", about, picture(one), picture(other))
 
 
-def _grain(pixels: Pixels, levels: float = 14.0) -> Pixels:
-    """Film grain: soft noise, the same in all channels."""
-    noise = np.random.default_rng(5).normal(size=pixels.shape[:2])
-    noise = cv2.GaussianBlur(noise, (0, 0), 0.8)
-    noise *= levels / noise.std()
-    return np.asarray(np.clip(pixels + noise[..., None], 0, 255).round(), np.uint8)
+_SAME: list[tuple[str, str, str, dict[str, object], dict[str, object]]] = [
+    ("itself", "light", "nothing", {}, {}),
+    ("side", "light", "light from the right", {"light": (1.0, -0.1, -0.3)}, {}),
+    ("unside", "light", "a source lit from the right", {}, {"light": (1.0, -0.1, -0.3)}),
+    ("warm", "light", "warm light", {"colour": (1.0, 0.72, 0.4)}, {}),
+    ("dim", "brown", "dim light", {"colour": (0.12, 0.12, 0.12)}, {}),
+    ("yaw", "light", "a target turned by 25 degrees", {"yaw": 25.0}, {}),
+    ("far", "brown", "a target turned by 38 degrees", {"yaw": 38.0}, {}),
+    ("unyaw", "light", "a source turned by 25 degrees", {}, {"yaw": 25.0}),
+    ("glasses", "light", "spectacles on the target", {"spectacles": True}, {}),
+    ("hand", "light", "a hand before the target", {"hand": True}, {}),
+    ("open", "brown", "an open mouth", {"smile": 0.8}, {}),
+    ("tan", "light", "a source with darker skin", {}, {"tone": 3}),
+    ("pale", "brown", "a source with lighter skin", {}, {"tone": 1}),
+    ("small", "light", "a source of a quarter of the size", {}, {"size": 140}),
+]
 
 
-def _gray(pixels: Pixels) -> Pixels:
-    return np.asarray(cv2.cvtColor(cv2.cvtColor(pixels, cv2.COLOR_RGB2GRAY), 8), np.uint8)
-
-
-def _turned(pixels: Pixels) -> Pixels:
-    height, width = pixels.shape[:2]
-    matrix = cv2.getRotationMatrix2D((width / 2, height / 2), 35, 0.8)
-    return np.asarray(cv2.warpAffine(pixels, matrix, (width, height), borderMode=1), np.uint8)
-
-
-def _blurred(pixels: Pixels) -> Pixels:
-    return np.asarray(cv2.GaussianBlur(pixels, (0, 0), 3.0), np.uint8)
-
-
-_Change = tuple[str, "Callable[[Pixels], Pixels]"]
-_WARM, _COLD = np.array([1.5, 1.0, 0.5]), np.array([0.7, 0.95, 1.4])
-_TARGETS: dict[str, _Change] = {
-    "side": ("lit from one side", _side),
-    "dark": ("nearly black", lambda pixels: _curve(pixels, 0.04)),
-    "bright": ("overexposed", lambda pixels: _curve(pixels, 3.5)),
-    "warm": ("in warm light", lambda pixels: _curve(pixels, _WARM)),
-    "gray": ("without colour", _gray),
-    "jpeg": ("with blocks of JPEG", lambda pixels: _jpeg(pixels, 12)),
-    "grain": ("with film grain", _grain),
-    "soft": ("out of focus", _blurred),
-    "tiny": ("a face of 40 pixels", lambda pixels: _resized(pixels, 0.2)),
-    "large": ("a face of 600 pixels", lambda pixels: _resized(pixels, 3.0)),
-    "roll": ("head leaning", _turned),
-    "mirror": ("mirrored", lambda pixels: np.ascontiguousarray(pixels[:, ::-1])),
-}
-_SOURCES: dict[str, _Change] = {
-    "from-side": ("lit from one side", _side),
-    "from-cold": ("in cold light", lambda pixels: _curve(pixels, _COLD)),
-    "from-gray": ("without colour", _gray),
-    "from-tiny": ("a face of 40 pixels", lambda pixels: _resized(pixels, 0.2)),
-    "from-soft": ("out of focus", _blurred),
-    "from-bright": ("overexposed", lambda pixels: _curve(pixels, 3.5)),
-}
+def _known(studio: Studio) -> Iterator[Pair]:
+    """A made head on itself: the target is right already, but for its spectacles."""
+    for kind, name, about, on_target, on_source in _SAME:
+        head = HEADS[name]
+        right = {key: value for key, value in on_target.items() if key != "spectacles"}
+        yield Pair(
+            f"same-{kind}",
+            f"itself, {about}",
+            lambda head=head, on=on_source: studio.picture(head, **on),
+            lambda head=head, on=on_target: studio.picture(head, **on),
+            lambda head=head, on=right: studio.picture(head, **on),
+        )

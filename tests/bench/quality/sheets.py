@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     Pixels = NDArray[np.uint8]
 
 _SIDE, _TEXT = 230, 34
-_WIDE = 2.0
+_WIDE = 1.7
 """How much is shown, in face heights."""
 
 
@@ -50,4 +50,5 @@ def row(pictures: Sequence[Pixels], texts: Sequence[str]) -> Pixels:
 
 def save(path: Path, rows: Sequence[Pixels]) -> None:
     """Rows below each other, as a file."""
-    cv2.imwrite(str(path), np.concatenate(rows)[..., ::-1], [cv2.IMWRITE_JPEG_QUALITY, 88])
+    how = [cv2.IMWRITE_JPEG_QUALITY, 88] if path.suffix == ".jpg" else []
+    cv2.imwrite(str(path), np.concatenate(rows)[..., ::-1], how)

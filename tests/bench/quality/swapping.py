@@ -9,63 +9,65 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-RUNS = 3
+if TYPE_CHECKING:
+    from function.service.service import Service
+
+    Tasks = list[tuple[dict[str, Any], bytes, bytes]]
+
+RUNS = 2
 """A swap is made so often, and the fastest counts."""
 
 
-def photos(tasks: list[dict[str, Any]]) -> dict[str, Any]:
-    """Swap the largest face of each target; warnings and milliseconds by the pair's name."""
-    import cv2
-
-    from function.faces.pipeline import Pipeline
-    from function.faces.select import largest
-    from function.images.decode import decode
-    from function.service import opening
+async def photos(service: Service, tasks: Tasks) -> dict[str, Any]:
+    """Swap the largest face of each target; file, warnings and milliseconds by the pair's name."""
+    from function.faces.select import Selection
+    from function.problems import Problem
+    from function.requests import SwapRequest, Upload
     from function.telemetry.timings import Timings
-    from warmup.models import manifest
 
-    cv2.setNumThreads(1)
-    models = opening.load(manifest.read(Path(str(files("function") / "models" / "models.toml"))), 2)
-    pipeline = Pipeline(models, models.swapper())
     report: dict[str, Any] = {}
-    for task in tasks:
-        source = decode(Path(task["source"]).read_bytes())
-        target = decode(Path(task["target"]).read_bytes())
-        person, _ = pipeline.portrait(source, Timings())
-        found = pipeline.find(target, Timings(), identify=True)
-        if person is None or not found:
-            print(f"{task['name']}: no face", file=sys.stderr)
-            continue
-        face = largest(found)
+    for task, source, target in tasks:
+        uploads = Upload(source, "source"), Upload(target, "target")
+        wanted = SwapRequest(uploads[:1], uploads[1], Selection.parse("largest"), format="png")
         timings = [Timings() for _ in range(RUNS)]
-        for each in timings:
-            canvas, warnings = pipeline.swap(target, [face], person, each)
-        (judged,) = pipeline.judge(canvas, [face], warnings, person, Timings())
-        cv2.imwrite(task["out"], canvas[..., ::-1])
+        try:
+            for each in timings:
+                result = await service.swap(wanted, each)
+        except Problem as problem:
+            print(f"{task['name']}: {problem}", file=sys.stderr)
+            continue
+        codes = [str(code) for code in (*result.faces[0].warnings, *result.warnings)]
         ms = min(each.of("swap") for each in timings)
-        report[task["name"]] = {"warnings": [str(each) for each in judged.warnings], "ms": ms}
+        report[task["name"]] = {"warnings": codes, "ms": ms, "image": result.image}
     return report
 
 
-async def clips(tasks: list[dict[str, Any]], sources: list[bytes]) -> dict[str, Any]:
-    """Swap clips as the service does, without a watermark; the number of swapped frames."""
-    from function.process.wiring.service import build_service
+async def clips(service: Service, tasks: Tasks) -> dict[str, Any]:
+    """Swap clips; the number of swapped frames."""
     from function.requests import ClipRequest, Upload
-    from function.settings import load
     from function.telemetry.timings import Timings
+
+    report = {}
+    for task, source, _ in tasks:
+        files = Path(task["target"]), Path(task["out"])
+        wanted = ClipRequest((Upload(source, "source"),), *files, quality=100)
+        result = await service.clip(wanted, Timings())
+        report[task["name"]] = {"frames": result.swapped}
+    return report
+
+
+async def swapped(told: dict[str, Tasks]) -> dict[str, Any]:
+    """Do all tasks with one service, as it serves, but without a watermark."""
+    from function.process.wiring.service import build_service
+    from function.settings import load
 
     service = build_service(load({"EMBER_WATERMARK": "off"}))
     await service.load()
-    report = {}
-    for task, data in zip(tasks, sources, strict=True):
-        files = Path(task["target"]), Path(task["out"])
-        wanted = ClipRequest((Upload(data, "source"),), *files, quality=100)
-        result = await service.clip(wanted, Timings())
-        report[task["name"]] = {"frames": result.swapped}
+    report = await photos(service, told["photos"])
+    report |= await clips(service, told["clips"])
     service.close()
     return report
 
@@ -78,10 +80,17 @@ def main(told: Path) -> None:
     tasks = json.loads(told.read_text())
     if str(tree) != tasks["tree"]:
         raise SystemExit(f"the code of {tree} runs, not that of {tasks['tree']}")
-    report = photos(tasks.get("photos", []))
-    if wanted := tasks.get("clips"):
-        sources = [Path(task["source"]).read_bytes() for task in wanted]
-        report |= asyncio.run(clips(wanted, sources))
+    read = {
+        kind: [
+            (task, Path(task["source"]).read_bytes(), Path(task["target"]).read_bytes())
+            for task in tasks.get(kind, [])
+        ]
+        for kind in ("photos", "clips")
+    }
+    report = asyncio.run(swapped(read))
+    for task, *_ in read["photos"]:
+        if found := report.get(task["name"]):
+            Path(task["out"]).write_bytes(found.pop("image"))
     told.with_name("report.json").write_text(json.dumps(report))
 
 
