@@ -29,8 +29,10 @@ SHOWN = [
 ]  # fmt: skip
 """The pairs that docs/quality.md shows."""
 # a swap is bad when one of these is passed
-_SOURCE, _NEARER, _LM, _SEAM, _RING = 0.5, 0.05, 5.0, 0.8, 14.0
+_SOURCE, _LM, _SEAM, _RING, _ERROR = 0.5, 5.0, 0.8, 14.0, 8.0
 _SHARP = (0.3, 3.0)
+_NOTES = {"gray_source", "several_source_faces"}
+"""Warnings that say what was done, not that it may look wrong."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +45,11 @@ class Judged:
 
 
 def bad(verdict: Verdict) -> list[str]:
-    """Why a swap is bad: the names of the measures that say so."""
+    """Why a swap is bad: the names of the measures that say so; the error alone, if it is known."""
+    if verdict.error is not None:
+        return ["error"] if verdict.error > _ERROR else []
     fails = {
-        "identity": verdict.source > _SOURCE or verdict.source > verdict.target - _NEARER,
+        "identity": verdict.source > min(_SOURCE, verdict.target),
         "expression": verdict.lm > _LM,
         "seam": verdict.seam > _SEAM,
         "ring": verdict.ring > _RING,
@@ -93,9 +97,10 @@ def warned(judged: Sequence[Judged]) -> str:
     for each in judged:
         swap, verdict = each.now
         why = bad(verdict)
-        counts[int(bool(swap.warnings)), int(bool(why))] += 1
-        if bool(swap.warnings) != bool(why):
-            lines.append(f"- {each.pair.name}: {' '.join(why) or ' '.join(swap.warnings)}")
+        told = [code for code in swap.warnings if code not in _NOTES]
+        counts[int(bool(told)), int(bool(why))] += 1
+        if bool(told) != bool(why):
+            lines.append(f"- {each.pair.name}: {' '.join(why) or ' '.join(told)}")
     (calm_good, calm_bad), (warned_good, warned_bad) = counts.tolist()
     found = warned_bad / max(warned_bad + calm_bad, 1)
     false = warned_good / max(warned_good + calm_good, 1)

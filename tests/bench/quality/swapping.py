@@ -39,9 +39,9 @@ async def photos(service: Service, tasks: Tasks) -> dict[str, Any]:
         except Problem as problem:
             print(f"{task['name']}: {problem}", file=sys.stderr)
             continue
-        codes = [str(code) for code in (*result.faces[0].warnings, *result.warnings)]
+        every = dict.fromkeys((*result.faces[0].warnings, *result.warnings))
         ms = min(each.of("swap") for each in timings)
-        report[task["name"]] = {"warnings": codes, "ms": ms, "image": result.image}
+        report[task["name"]] = {"warnings": [*map(str, every)], "ms": ms, "image": result.image}
     return report
 
 
