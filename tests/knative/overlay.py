@@ -58,8 +58,7 @@ def kustomization(folder, components, *, namespace="ember", without=None):
     (folder / "values.yaml").write_text(yaml.safe_dump({**values, **VALUES}))
     link = folder / "knative"
     link.symlink_to(KNATIVE)
-    kind = "gpu-ort" if "gpu" in components else "cpu"
-    images = [{"name": name, "newTag": kind} for name in BUILT]
+    images = [{"name": name, "newTag": "cpu"} for name in BUILT]
     settings = {"name": "ember-settings", "behavior": "merge"}
     settings["literals"] = ["EMBER_ALLOW_ANONYMOUS=true"]
     made = {
