@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from itertools import product
@@ -9,11 +10,13 @@ from pathlib import Path
 
 import pytest
 import yaml
+from click.testing import CliRunner
 
+from function.cli.publishing import configmap
 from keepalive.doctor.config import KnativeConfig
 from keepalive.doctor.doctor import examine
 from keepalive.doctor.images import RUNS, own
-from tests.knative.manifests import KNATIVE, ROOT, kubectl, render, rendered
+from tests.knative.manifests import KNATIVE, ROOT, Manifests, kubectl, render, rendered
 
 OVERLAYS = ("gpu-small", "gpu-production", "tidal")
 SETTINGS = (None, "cpu", "tensorrt", "cuda", "tensorrt,cuda", "tensorrt,cuda,cpu")
@@ -30,6 +33,41 @@ MESH = """
     apiVersion: v1
     kind: Namespace
     metadata: {name: any}
+"""
+
+
+MODELS = """
+[[model]]
+role = "detect"
+family = "centerface"
+uri = "gs://mine/detect"
+size = 1
+sha256 = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+licence = "MIT"
+
+[[model]]
+role = "landmarks"
+family = "face_mesh_468"
+uri = "gs://mine/landmarks"
+size = 1
+sha256 = "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
+licence = "Apache-2.0"
+
+[[model]]
+role = "identity"
+family = "arcface"
+uri = "gs://mine/identity"
+size = 1
+sha256 = "cccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccc"
+licence = "MIT"
+
+[[model]]
+role = "swap"
+family = "inswapper_128"
+uri = "gs://mine/swap"
+size = 1
+sha256 = "dddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddd"
+licence = "MIT"
 """
 
 
@@ -129,6 +167,29 @@ class TestMake:
         documents = list(yaml.safe_load_all(done.stdout))
         (settings,) = [one for one in documents if "EMBER_STORE" in one.get("data", {})]
         assert settings["data"]["EMBER_MANIFEST"] == ""
+
+    def test_a_config_map_as_the_command_prints_it_takes_the_place_of_the_sample(
+        self, make, tmp_path
+    ):
+        mine = tmp_path / "models.toml"
+        mine.write_text(MODELS.lstrip())
+        told = CliRunner().invoke(configmap, ["--manifest", str(mine)], obj=mine)
+        assert told.exit_code == 0, told.output
+        shutil.copytree(KNATIVE, tmp_path / "knative")
+        overlay = tmp_path / "knative/overlays/gpu-small"
+        (overlay / "models.yaml").write_text(told.stdout)
+        done = make("gpu-small")
+        assert done.returncode == 0, done.stderr
+        made = Manifests(list(yaml.safe_load_all(done.stdout)))
+        (given,) = [one for one in made.of("ConfigMap") if "models.toml" in one["data"]]
+        assert given["data"]["models.toml"] == mine.read_text()
+        assert {"name": "models", "configMap": {"name": given["metadata"]["name"]}} in (
+            made.revision["volumes"]
+        )
+        (overlay / "models.yaml").write_text(told.stdout.replace("/swap", "/another"))
+        again = make("gpu-small")
+        assert again.returncode == 0
+        assert given["metadata"]["name"] not in again.stdout
 
     def test_it_is_not_deployed_and_nothing_is_asked_of_the_cluster(self, make, tmp_path):
         spy = tmp_path / "kubectl"
