@@ -24,6 +24,8 @@ _MANIFEST = click.option(
     help="A models.toml; without it, the one that would be served.",
 )
 _STANDARD = Path("-")
+_ANNOTATION = 256 * 1024
+"""Bytes that Kubernetes lets annotations have, and with them what `kubectl apply` notes."""
 
 
 @click.command()
@@ -66,7 +68,7 @@ def publish(embedded: Path, *, place: str, file: Path | None, out: Path, force: 
         click.echo(text, nl=False)
         return
     write(text, out)
-    click.echo(f"{out}: {len(models)} models", err=True)
+    click.echo(f"{out}: {len(models)} models of {path}", err=True)
 
 
 @click.command()
@@ -74,18 +76,25 @@ def publish(embedded: Path, *, place: str, file: Path | None, out: Path, force: 
 @click.option("--name", help="Of the ConfigMap; ember-models without it.")
 @click.pass_obj
 def configmap(embedded: Path, *, file: Path | None, name: str | None) -> None:
-    """Print the ConfigMap with a manifest, for kubectl apply --server-side -f -.
+    """Print the ConfigMap with a manifest, which overlays have as models.yaml.
 
     It is what the component knative/components/models mounts: the manifest, and the files of its
-    golden checks. The manifest has to name its files where pods can reach them, as that does which
-    `ember models publish` has written.
+    golden checks. kubectl apply -f - takes it as well. The manifest has to name its files where
+    pods can reach them, as one does that `ember models publish` has written.
     """
     from warmup.models import configmap as maps
     from warmup.settings.settings import load
 
     path = file or load(os.environ).models.manifest or embedded
     checked(path)
-    sys.stdout.write(maps.configmap(path, name or maps.NAME))
+    text = maps.configmap(path, name or maps.NAME)
+    if len(text) > _ANNOTATION:
+        click.echo(
+            f"It has {len(text)} bytes: above {_ANNOTATION}, which is what an annotation may have,"
+            " kubectl apply takes it with --server-side only.",
+            err=True,
+        )
+    sys.stdout.write(text)
 
 
 def checked(path: Path) -> tuple[Model, ...]:

@@ -70,7 +70,7 @@ def test_a_rehearsal_goes_through_every_part(places):
     assert facts["parts"]["out_of_memory"]["largest_then"] < 8
     assert facts["parts"]["killed_context"]["exit"] == 69
     text = page.read_text()
-    assert "A rehearsal: no GPU was here." in text
+    assert "A rehearsal: no GPU could be had" in text
     assert all(f"\n### {name}\n\nrehearsed" in text for name in states)
 
 

@@ -51,7 +51,9 @@ async def test_what_is_published_is_served_by_a_pod_that_has_only_the_configmap(
         assert done.stderr.count("uploaded ") == 4
         assert run("publish", "gs://models/ember", "--force").stderr.count("there ") == 4
         assert len(list(bucket.client.list_blobs(bucket, prefix="ember/sha256/"))) == 4
-        text = run("configmap", "--manifest", "published.toml").stdout
+        done = run("configmap", "--manifest", "published.toml")
+        assert "--server-side only" in done.stderr  # its golden photos are large
+        text = done.stdout
         path = mounted(text, tmp_path / "pod")
         environ = {"EMBER_MANIFEST": str(path), "EMBER_STORE": str(tmp_path / "node")}
         service = build_service(load(environ))
