@@ -10,6 +10,7 @@ import os
 import re
 import shutil
 import subprocess
+
 import pytest
 import yaml
 
