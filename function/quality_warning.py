@@ -37,6 +37,10 @@ class QualityWarning(DocumentedEnum):
         "sources_differ",
         "The source photos do not seem to show one and the same person.",
     )
+    PERSON_MISSING = (
+        "person_missing",
+        "Nobody in the target looks like the person on one of the photos in `likes`.",
+    )
     FIRST_FRAME = (
         "first_frame",
         "The image is animated or has several pages; only the first was used.",

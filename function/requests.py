@@ -12,6 +12,7 @@ from function.faces.select import Selection
 from function.images import kinds
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
     from typing import Any
 
@@ -27,11 +28,19 @@ ProgressCallback = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class Upload:
-    """One file as it came: bytes, the field of the request, and the declared media type."""
+    """One file as it came.
+
+    Attributes:
+        data: its bytes.
+        field: of the request.
+        media_type: as it was declared.
+        name: of the person whom it shows, where a request names several; else "".
+    """
 
     data: bytes
     field: str
     media_type: str | None = None
+    name: str = ""
 
     @cached_property
     def clip(self) -> FileKind | None:
@@ -47,21 +56,21 @@ class SwapRequest:
     """A photo to swap.
 
     Attributes:
-        sources: one or more photos of the person to put in.
+        sources: one or more photos of the person to put in; of several people, each with its name.
         target: the photo to change.
-        faces: which faces of the target.
-        like: a reference photo of the person to replace; needed by, and only by, `faces=like`.
+        faces: which faces of the target, and who is put onto each where there are several people.
+        likes: the photo of the person to replace, for `faces=like`; those that `faces` names.
         format: "jpeg", "png", "webp" or "avif"; None for the target's own (see `default_format`).
         quality: 1–100, or None for the format's default.
         options: what the caller chose about the result.
-        consent: that the person on the sources agrees: who says so, in words or as a signed token.
+        consent: that the people on the sources agree: who says so, in words or as signed tokens.
         label: the language of a visible label, where the caller wants one.
     """
 
     sources: tuple[Upload, ...]
     target: Upload
     faces: Selection = field(default_factory=Selection)
-    like: Upload | None = None
+    likes: tuple[Upload, ...] = ()
     format: str | None = None
     quality: int | None = None
     options: SwapOptions = field(default_factory=SwapOptions)
@@ -76,6 +85,8 @@ class SwapResult:
     Attributes:
         image: the file.
         faces: those that were swapped; of a clip those of one frame.
+        source: the source face that was used.
+        sources: of several people, those of each, by name; then `source` is the first.
         most_faces: how many were swapped at most in one frame of a clip; None for a photo.
         marks: what it carries that tells that it is a swap.
     """
@@ -88,6 +99,7 @@ class SwapResult:
     warnings: tuple[QualityWarning, ...]
     most_faces: int | None = None
     marks: Marks | None = None
+    sources: Mapping[str, Face] = field(default_factory=dict)
 
     def facts(self) -> dict[str, Any]:
         """The facts for jobs and events, ready for JSON."""
@@ -107,11 +119,10 @@ class ClipRequest:
     """A video or an animation to swap.
 
     Attributes:
-        sources: one or more photos of the person to put in.
+        sources, likes: as in `SwapRequest`.
         target: the file.
         out: the file to write; it is there whole or not at all.
         faces: which faces, counted in the first frame that shows some; they are followed from then.
-        like: a reference photo of the person to replace; needed by, and only by, `faces=like`.
         kind: what `out` becomes; None for the target's own.
         quality: 1–100, or None for a good one.
         options: what the caller chose about the result.
@@ -122,7 +133,7 @@ class ClipRequest:
     target: Path
     out: Path
     faces: Selection = field(default_factory=Selection)
-    like: Upload | None = None
+    likes: tuple[Upload, ...] = ()
     kind: FileKind | None = None
     quality: int | None = None
     options: SwapOptions = field(default_factory=SwapOptions)

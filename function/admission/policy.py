@@ -37,7 +37,7 @@ class PricedJob:
         pixels: of the target, which are those of the result.
         sources: photos of the person to put in.
         faces: how many faces are named; None for all that there are.
-        like: whether there is a photo of the person to replace.
+        like: photos of people to replace.
         others: pixels of each photo that is only looked at: of the sources and of `like`.
         size: bytes of all its photos.
     """
@@ -45,7 +45,7 @@ class PricedJob:
     pixels: int
     sources: int = 1
     faces: int | None = None
-    like: bool = False
+    like: int = 0
     others: tuple[int, ...] = ()
     size: int = 0
 

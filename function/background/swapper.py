@@ -71,7 +71,7 @@ class BackgroundSwapper:
                 target,
                 out,
                 wanted.faces,
-                wanted.like,
+                wanted.likes,
                 quality=wanted.quality,
                 options=wanted.options,
                 consent=wanted.consent,

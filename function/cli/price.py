@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from function.admission.policy import PricedJob, Prices
+    from function.faces.select import Selection
 
 
 @click.command()
@@ -32,8 +33,8 @@ def price(images: tuple[Path, ...], sources: int, faces: str, *, as_json: bool) 
     from function.process.wiring.admission import policy
 
     prices = policy(load(os.environ).access).prices
-    named = Selection.parse(faces).named
-    jobs = {path: _job(path, sources, named, like=faces.strip() == "like") for path in images}
+    chosen = Selection.parse(faces)
+    jobs = {path: _job(path, sources, chosen) for path in images}
     alone = {path: prices.of(job) for path, job in jobs.items()}
     batch = {path: prices.of(job, len(jobs)) for path, job in jobs.items()}
     if as_json:
@@ -49,7 +50,7 @@ def price(images: tuple[Path, ...], sources: int, faces: str, *, as_json: bool) 
         click.echo(f"{sum(batch.values()):>5}  as one batch")
 
 
-def _job(path: Path, sources: int, named: int | None, *, like: bool) -> PricedJob:
+def _job(path: Path, sources: int, chosen: Selection) -> PricedJob:
     from function.admission.policy import PricedJob
     from function.images import kinds
     from function.problems import Problem
@@ -58,7 +59,8 @@ def _job(path: Path, sources: int, named: int | None, *, like: bool) -> PricedJo
     data = read(path)
     if (pixels := measure.worth(data, kinds.clip(data))) is None:
         raise Problem("bad_image", f"{path} is no photo whose size can be read.")
-    return PricedJob(pixels, sources, named, like=like, size=len(data))
+    likes = len(chosen.likes)
+    return PricedJob(pixels, sources, chosen.named, like=likes, size=len(data))
 
 
 def _class(job: PricedJob, prices: Prices) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from function.cli.cast import of_map, of_one
 from function.cli.clip import becomes, swap_clip
 from function.cli.files import (
     OUTPUT,
@@ -18,7 +19,6 @@ from function.cli.files import (
     SUFFIXES,
     format_of,
     protect,
-    read,
     write,
 )
 from function.settings import load
@@ -28,16 +28,23 @@ if TYPE_CHECKING:
 
     from function.cli.job import Done
     from function.faces.options import SwapOptions
-    from function.faces.select import Selection
     from function.requests import SwapRequest
     from function.settings import Settings
 
 
 @click.command()
-@click.argument("photos", metavar="SOURCE... TARGET", nargs=-1, type=PHOTO_OR_FOLDER)
+@click.argument("photos", metavar="[SOURCE]... TARGET", nargs=-1, type=PHOTO_OR_FOLDER)
 @click.option("-o", "--output", "out", metavar="OUT", type=OUTPUT, help="The file to write.")
 @click.option("--faces", metavar="WHICH", help="all (default), largest, index:0,2 or like.")
 @click.option("--like", metavar="PHOTO", type=PHOTO, help="Replace only who is on this photo.")
+@click.option(
+    "--map",
+    "map_",
+    metavar="FACE=PHOTO,...",
+    multiple=True,
+    help="A source for each face, in place of SOURCE: 0=a.jpg,2=b.jpg. FACE is a place from the"
+    " left, or a photo of whom to replace.",
+)
 @click.option(
     "--format",
     "format_",
@@ -58,6 +65,7 @@ def swap(
     out: Path | None,
     faces: str | None,
     like: Path | None,
+    map_: tuple[str, ...],
     format_: str | None,
     quality: int | None,
     boost: int | None,
@@ -72,13 +80,16 @@ def swap(
 
     Several SOURCE photos of one person make a better likeness. TARGET can be a video or an
     animation. When TARGET is a folder, so is OUT, and every photo in it is swapped. - stands for
-    standard input or output.
+    standard input or output. With --map, each face gets a SOURCE of its own.
     """
-    if len(photos) < 2:
+    if map_ and (len(photos) != 1 or faces or like):
+        raise click.UsageError("--map goes with the target alone: no SOURCE, --faces or --like.")
+    if not map_ and len(photos) < 2:
         raise click.UsageError("Give one or more source photos, then the target.")
     *sources, target = photos
-    people = [*sources, *([like] if like else [])]
-    _check_inputs(sources, [*people, target])
+    _check_inputs(sources, [*sources, *([like] if like else []), target])
+    cast = of_map(map_) if map_ else of_one(sources, faces, like)
+    people = cast.paths
     _check_output(out, target, as_json=as_json)
     if out:
         protect(out, [*people, target])
@@ -89,10 +100,10 @@ def swap(
     from function.requests import ClipRequest, SwapRequest, Upload
 
     wanted = SwapRequest(
-        sources=tuple(Upload(read(path), f"source {path.name}") for path in sources),
+        sources=cast.sources,
         target=Upload(b"", "target"),
-        faces=_selection(faces, like),
-        like=Upload(read(like), f"reference {like.name}") if like else None,
+        faces=cast.faces,
+        likes=cast.likes,
         format=format_,
         quality=quality,
         options=_options(boost, weight, enhance, masks),
@@ -109,7 +120,7 @@ def swap(
             target,
             out,
             wanted.faces,
-            wanted.like,
+            wanted.likes,
             kind,
             quality,
             wanted.options,
@@ -176,16 +187,3 @@ def _options(
         return SwapOptions.of({name: value for name, value in named.items() if value is not None})
     except Problem as problem:
         raise click.BadParameter(problem.detail, param_hint="--masks") from None
-
-
-def _selection(faces: str | None, like: Path | None) -> Selection:
-    from function.faces.select import Selection, Way
-    from function.problems import Problem
-
-    try:
-        chosen = Selection.parse(faces or ("like" if like else "all"))
-    except Problem as problem:
-        raise click.BadParameter(problem.detail, param_hint="--faces") from None
-    if (chosen.way is Way.LIKE) != (like is not None):
-        raise click.UsageError("--faces like and --like PHOTO belong together.")
-    return chosen

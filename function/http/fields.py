@@ -9,9 +9,10 @@ import difflib
 import hashlib
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from function.faces.select import NAME
 from function.http import jsonbody, multipart
 from function.http.jsonbody import LongString
 from function.problems import Problem
@@ -22,12 +23,13 @@ from warmup.objects import data_uri
 from warmup.objects.errors import MalformedError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 
 MULTIPART = "multipart/form-data"
 JSON = "application/json"
 
+_NAME = re.compile(NAME)
 _WHOLE = re.compile(r"-?[0-9]{1,9}")
 _MAX_URI = 16 * 1024  # characters, where it does not have the photo inside
 
@@ -40,11 +42,17 @@ class Photos:
         about: what the field is for.
         most: how many it takes.
         required: whether it takes at least one.
+        each: where each file shows somebody who has a name: how many files one name takes. In JSON
+            it is an object from names to URIs then; a file is named as it is called, up to its
+            first dot.
+        instead: a field with names that may be there in its place.
     """
 
     about: str
     most: int = 1
     required: bool = False
+    each: int | None = None
+    instead: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +79,7 @@ class SentForm:
     """The fields of one request as they were sent: all is of the right kind and number.
 
     Attributes:
-        photos: files, or URIs of them.
+        photos: files, or URIs of them; those with a name as `field.name`.
         values: the others.
     """
 
@@ -104,6 +112,14 @@ class Form:
     photos: dict[str, tuple[Upload, ...]]
     values: dict[str, Any]
 
+    def people(self, one: str, several: str) -> tuple[Upload, ...]:
+        """The photos of two fields: one without, one with names."""
+        return self.photos.get(one, ()) + tuple(
+            replace(photo, name=name)
+            for name in names_of(self.photos, several)
+            for photo in self.photos[f"{several}.{name}"]
+        )
+
 
 def from_multipart(data: bytes | bytearray, boundary: str, table: Table) -> SentForm:
     """The fields of a multipart body.
@@ -121,9 +137,10 @@ def from_multipart(data: bytes | bytearray, boundary: str, table: Table) -> Sent
                 continue  # a file input of a page that nobody filled in
             if part.file_name is None and (part.media_type or "text/plain").startswith("text/"):
                 raise Problem("bad_value", f"`{name}` has to be a file, not text.", field=name)
-            upload = checked_upload(Upload(part.data, name, part.media_type))
-            photos[name] = (*photos.get(name, ()), upload)
-            _check_count(name, spec, len(photos[name]))
+            key = name if spec.each is None else _named(name, (part.file_name or "").split(".")[0])
+            upload = checked_upload(Upload(part.data, key, part.media_type))
+            photos[key] = (*photos.get(key, ()), upload)
+            _check_counts(name, spec, photos)
         else:
             if part.file_name is not None:
                 raise Problem("bad_value", f"`{name}` has to be text, not a file.", field=name)
@@ -145,16 +162,50 @@ def from_json(data: bytes | bytearray, table: Table) -> SentForm:
     values: dict[str, Any] = {}
     for name, value in jsonbody.parse(data).items():
         spec = _spec(table, name)
-        if isinstance(spec, Photos):
-            uris = value if isinstance(value, list) and spec.most > 1 else [value]
-            if not uris or not all(isinstance(uri, str | LongString) for uri in uris):
-                several = " or a list of them" if spec.most > 1 else ""
-                raise Problem("bad_value", f"`{name}` has to be a URI{several}.", field=name)
-            _check_count(name, spec, len(uris))
-            photos[name] = tuple(_photo(uri, name) for uri in uris)
+        if isinstance(spec, Photos) and spec.each is not None:
+            if not isinstance(value, dict) or not value:
+                raise Problem(
+                    "bad_value",
+                    f"`{name}` has to be an object: names, each with a URI.",
+                    field=name,
+                )
+            _check_count(name, spec.most, len(value))
+            for each, uris in value.items():
+                key = _named(name, each)
+                photos[key] = _photos(uris, key, spec.each)
+            _check_counts(name, spec, photos)
+        elif isinstance(spec, Photos):
+            photos[name] = _photos(value, name, spec.most)
         else:
             values[name] = checked_value(_short(value, spec, name), spec, name)
     return SentForm(photos, values)
+
+
+def names_of(photos: Iterable[str], field: str) -> list[str]:
+    """The names of those whom the photos of a field show, from the keys of a form."""
+    return [key.removeprefix(f"{field}.") for key in photos if key.startswith(f"{field}.")]
+
+
+def _named(field: str, name: str) -> str:
+    """The key of somebody's photos."""
+    if not _NAME.fullmatch(name):
+        raise Problem(
+            "bad_value",
+            f"A name in `{field}` has 1 to 32 of A–Z, a–z, 0–9, _ and -; of a file's name that is"
+            " what comes before its first dot.",
+            field=field,
+        )
+    return f"{field}.{name}"
+
+
+def _photos(value: object, name: str, most: int) -> tuple[Upload | str, ...]:
+    """The photos that a URI, or a list of them, stands for."""
+    uris = value if isinstance(value, list) and most > 1 else [value]
+    if not uris or not all(isinstance(uri, str | LongString) for uri in uris):
+        several = " or a list of them" if most > 1 else ""
+        raise Problem("bad_value", f"`{name}` has to be a URI{several}.", field=name)
+    _check_count(name, most, len(uris))
+    return tuple(_photo(uri, name) for uri in uris if isinstance(uri, str | LongString))
 
 
 def _photo(uri: str | LongString, name: str) -> Upload | str:
@@ -211,11 +262,21 @@ def _spec(table: Table, name: str) -> Photos | Value:
     )
 
 
-def _check_count(name: str, spec: Photos, count: int) -> None:
-    if count > spec.most:
-        raise Problem(
-            "bad_value", f"`{name}` takes at most {spec.most}.", field=name, limit=spec.most
-        )
+def _check_counts(name: str, spec: Photos, photos: Mapping[str, tuple[Upload | str, ...]]) -> None:
+    """See that a field, and of one with names each name, has not too many photos."""
+    own = (
+        {name: len(photos[name])}
+        if spec.each is None
+        else {key: len(several) for key, several in photos.items() if key.startswith(f"{name}.")}
+    )
+    _check_count(name, spec.most, sum(own.values()))
+    for key, count in own.items():
+        _check_count(key, spec.each or spec.most, count)
+
+
+def _check_count(name: str, most: int, count: int) -> None:
+    if count > most:
+        raise Problem("bad_value", f"`{name}` takes at most {most}.", field=name, limit=most)
 
 
 def checked_upload(upload: Upload) -> Upload:

@@ -14,11 +14,13 @@ from function.http.fields import (
     JSON,
     MULTIPART,
     Form,
+    Photos,
     Value,
     checked_upload,
     checked_value,
     from_json,
     from_multipart,
+    names_of,
 )
 from function.problems import Problem
 from function.requests import Upload
@@ -87,7 +89,8 @@ class FormReader:
         with exchange_of(request).trace.span("parse"):
             found = await self.bodies.parsed(len(data), parse)
         for name, spec in table.items():
-            if spec.required and name not in found.photos and name not in found.values:
+            there = name in found.photos or name in found.values
+            if spec.required and not there and not _instead(spec, found):
                 raise Problem("missing_field", f"`{name}` is missing.", field=name)
         if isinstance(field := table.get("consent"), Value) and CONSENT in request.headers:
             said = checked_value(_header(request, CONSENT), field, "consent")
@@ -117,6 +120,10 @@ class FormReader:
             for name, several in sent.photos.items()
         }
         return Form(photos, sent.values)
+
+
+def _instead(spec: Photos | Value, found: SentForm) -> bool:
+    return isinstance(spec, Photos) and bool(names_of(found.photos, spec.instead))
 
 
 def no_query(request: Request, known: Collection[str] = ()) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from function.background.jobs import webhook as callbacks
 from function.background.jobs.files import JobFilesError, NoSpaceError
-from function.background.jobs.job import TIER, Callback, JobSpec, key_of
+from function.background.jobs.job import TIER, Callback, JobSpec, key_of, names_of
 from function.background.jobs.store import JobStoreFullError, OpenedJob
 from function.background.records import RecordStoreError
 from function.faces.options import SwapOptions
@@ -90,13 +90,14 @@ class JobRequests:
         targets = len(sent.photos["target"])
         outputs = self._outputs(sent.values, targets)
         callback = self._callback(sent.values, targets)
-        selection = selected(sent.values, like="like" in sent.photos)
+        selection = selected(sent)
         SwapOptions.of(sent.values)  # as far as that can be known to be wrong
         if sender := admitted.context.sender:
             self.trust.check_label(sent.values.get("label"), sender)
             await self.trust.require_consent(sent.values.get("consent"), sender)
         form = await self.forms.fetched(sent, request)
         prices = await self._prices(form, selection, admitted.prices) if admitted.pays else ()
+        sources, likes = form.people("source", "sources"), form.people("like", "likes")
         here = trace_context.current.get()
         spec = JobSpec(
             id=name,
@@ -105,11 +106,12 @@ class JobRequests:
             at=secrets.token_hex(16),
             lane=admitted.job_lane,
             created=time.time(),
-            sources=len(form.photos["source"]),
+            sources=len(sources),
             targets=targets,
-            like="like" in form.photos,
+            like=len(likes),
             options={name: form.values[name] for name in OPTIONS if name in form.values}
-            | {TIER: caller.tier.name},
+            | {TIER: caller.tier.name}
+            | names_of(sources, likes),
             outputs=outputs,
             prices=prices,
             receipt=await admitted.pay(sum(prices)),
@@ -124,7 +126,8 @@ class JobRequests:
     async def _written(self, spec: JobSpec, form: Form) -> OpenedJob:
         """Keep the photos, and then write the job down."""
         keep_s = self.settings.job_keep_s
-        photos = [*form.photos["source"], *form.photos["target"], *form.photos.get("like", ())]
+        sources, likes = form.people("source", "sources"), form.people("like", "likes")
+        photos = [*sources, *form.photos["target"], *likes]
         try:
             for name, photo in zip(spec.inputs, photos, strict=True):
                 await answered(self.files.put(name, photo.data, 2 * keep_s, spec.holder))
@@ -263,8 +266,8 @@ class JobRequests:
     async def _prices(self, form: Form, selection: Selection, prices: Prices) -> tuple[int, ...]:
         """Tokens for each target; several cost what a batch does."""
         targets = form.photos["target"]
-        like = form.photos.get("like", (None,))[0]
-        wanted = SwapRequest(form.photos["source"], targets[0], selection, like)
+        sources, likes = form.people("source", "sources"), form.people("like", "likes")
+        wanted = SwapRequest(sources, targets[0], selection, likes)
         return await batch_price(prices, wanted, targets)
 
 

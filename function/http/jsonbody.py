@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import secrets
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from function import jsontext
 from function.problems import Problem
@@ -74,7 +74,7 @@ def parse(data: bytes | bytearray) -> Mapping[str, Any]:
         raise Problem("bad_request", "The body is not JSON in UTF-8.") from None
     if not isinstance(value, dict):
         raise Problem("bad_request", "The body is JSON, but not an object.")
-    return {_name(name, long): _restored(each, long) for name, each in value.items()}
+    return cast("Mapping[str, Any]", _restored(value, long))
 
 
 def _split(data: bytes | bytearray) -> tuple[bytearray, list[LongString]]:
@@ -128,6 +128,8 @@ def _has_escape(raw: memoryview) -> bool:
 def _restored(value: object, long: list[LongString]) -> object:
     if isinstance(value, list):
         return [_restored(each, long) for each in value]
+    if isinstance(value, dict):
+        return {_name(name, long): _restored(each, long) for name, each in value.items()}
     if isinstance(value, str) and value.startswith(_MARK):
         return long[int(value.removeprefix(_MARK))]
     return value

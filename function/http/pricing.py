@@ -41,13 +41,13 @@ async def batch_price(
     Raises:
         Problem: a file cannot be read, so that no work will be done on it.
     """
-    others = [*wanted.sources, *([wanted.like] if wanted.like else [])]
+    others = [*wanted.sources, *wanted.likes]
     shared = sum(len(each.data) for each in others)
     job = PricedJob(
         0,
         len(wanted.sources),
         wanted.faces.named,
-        like=wanted.like is not None,
+        like=len(wanted.likes),
         others=tuple([await _photo(each) for each in others]),
     )
     jobs = [

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from aiohttp.web import Request, Response
 
+    from function.faces.select import Selection
     from function.http.admission import HttpAdmission
     from function.http.edge import Exchange
     from function.http.fields import Form
@@ -66,8 +67,10 @@ class SwapHandlers:
             return await self.jobs.make(request)
         exchange = exchange_of(request)
         async with self.admission.admit(request) as admitted:
-            form = await self.forms.read(request, SWAP)
-            wanted = _swap_request(form)
+            sent = await self.forms.sent(request, SWAP)
+            selection = selected(sent)
+            form = await self.forms.fetched(sent, request)
+            wanted = _swap_request(form, selection)
             if sender := admitted.context.sender:
                 self.service.trust.check_label(wanted.label, sender)
                 await self.service.trust.require_consent(wanted.consent, sender)
@@ -147,13 +150,12 @@ def _report(result: SwapResult, exchange: Exchange, *, inline: bool) -> Response
     return answers.plain({"request_id": exchange.request_id} | facts)
 
 
-def _swap_request(form: Form) -> SwapRequest:
-    like = form.photos.get("like", (None,))[0]
+def _swap_request(form: Form, selection: Selection) -> SwapRequest:
     return SwapRequest(
-        sources=form.photos["source"],
+        sources=form.people("source", "sources"),
         target=form.photos["target"][0],
-        faces=selected(form.values, like=like is not None),
-        like=like,
+        faces=selection,
+        likes=form.people("like", "likes"),
         format=form.values.get("format"),
         quality=form.values.get("quality"),
         options=SwapOptions.of(form.values),

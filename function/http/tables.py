@@ -5,31 +5,44 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from function.faces.options import BLEND
-from function.faces.select import Selection, Way
-from function.http.fields import Photos, Value
+from function.faces.select import NAME, Selection, Way
+from function.http.fields import Photos, Value, names_of
 from function.images.formats import FORMATS
 from function.problems import Problem
 from function.trust.marking.label_choice import NONE
 from function.trust.marking.label_texts import TEXTS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Any
-
-    from function.http.fields import Table
+    from function.http.fields import Form, SentForm, Table
 
 MOST_TARGETS = 50
 """Of one job."""
 
 SWAP: Table = {
-    "source": Photos("Photos of the person to put in.", most=8, required=True),
+    "source": Photos(
+        "Photos of the person to put in; this or `sources` has to be there.",
+        most=8,
+        required=True,
+        instead="sources",
+    ),
+    "sources": Photos(
+        "Photos of several people to put in, each with a name; `faces` says who goes where.",
+        most=16,
+        each=8,
+    ),
     "target": Photos("The photo or the animation to change.", required=True),
     "like": Photos("A photo of the person to replace; goes with `faces=like`."),
+    "likes": Photos(
+        "Photos of people to replace, each with a name; `faces` says by whom.", most=16, each=1
+    ),
     "faces": Value(
-        "Which faces of the target; indices are those of `/v1/faces`, from 0, from the left.",
+        "Which faces of the target; indices are those of `/v1/faces`, from 0, from the left. With"
+        " `sources`, who is put onto each: `0=a,b=c` is the source a onto the face 0, and c onto"
+        " whoever looks like b of `likes`.",
         {
             "type": "string",
-            "pattern": "^(all|largest|like|index:[0-9]{1,6}(,[0-9]{1,6})*)$",
+            "pattern": "^(all|largest|like|index:[0-9]{1,6}(,[0-9]{1,6})*|"
+            f"{NAME}={NAME}(,{NAME}={NAME})*)$",
             "maxLength": 4096,
             "default": "all",
         },
@@ -66,9 +79,10 @@ SWAP: Table = {
         },
     ),
     "consent": Value(
-        "That the person on the sources agrees: who says so and for what, in words, or as a signed"
-        " token. Whether it has to be there is said by `trust` of `/readyz`.",
-        {"type": "string", "minLength": 1, "maxLength": 4096},
+        "That the people on the sources agree: who says so and for what, in words, or as a signed"
+        " token; of several people each has one: `a=TOKEN b=TOKEN`. Whether it has to be there is"
+        " said by `trust` of `/readyz`.",
+        {"type": "string", "minLength": 1, "maxLength": 32 * 1024},
     ),
     "label": Value(
         "The language of a visible label in the result that says what it is, or `off`; without it,"
@@ -87,10 +101,12 @@ FACES: Table = {"image": Photos("The photo to look at.", required=True)}
 VERIFY: Table = {"file": Photos("The photo, animation or video to look at.", required=True)}
 JOB: Table = {
     "source": SWAP["source"],
+    "sources": SWAP["sources"],
     "target": Photos(
         "The photos, animations or videos to change.", most=MOST_TARGETS, required=True
     ),
     "like": SWAP["like"],
+    "likes": SWAP["likes"],
     **{name: SWAP[name] for name in OPTIONS},
     "output": Value(
         "URIs that the results are written to, one for each target, with spaces between them: gs:,"
@@ -114,20 +130,42 @@ ASYNC: Table = {**JOB, "image": SWAP["image"]}
 """Of a swap whose answer nobody waits for."""
 
 
-def selected(values: Mapping[str, Any], *, like: bool) -> Selection:
-    """The faces that the fields name; `like` is whether there is a photo of that field.
+def selected(sent: SentForm | Form) -> Selection:
+    """The faces that the fields of a swap name, and who goes where.
 
     Raises:
         Problem: they make no sense, alone or together.
     """
-    selection = Selection.parse(values.get("faces", Way.ALL))
-    if like and selection.way is not Way.LIKE:
+    there = sent.photos.keys()
+    sources, likes = names_of(there, "sources"), names_of(there, "likes")
+    selection = Selection.parse(sent.values.get("faces", Way.ALL))
+    mapped = selection.way is Way.MAP
+    if sources and "source" in there:
+        raise _apart("source", "Put its photos into `sources` as well, with a name.")
+    if sources and not mapped:
+        raise _apart("sources", "Say in `faces` who is put onto which face: faces=0=a,2=b.")
+    if mapped and not sources:
+        raise _apart("faces", "Send the photos in `sources`, each with a name, not in `source`.")
+    if likes and not mapped:
+        raise _apart("likes", "Name them in `faces`, or send one photo as `like`.")
+    if "like" in there and selection.way is not Way.LIKE:
         raise Problem(
             "bad_value",
             "`like` is only for faces=like.",
             field="like",
             hint="Add faces=like, or leave out `like`.",
         )
-    if selection.way is Way.LIKE and not like:
+    if selection.way is Way.LIKE and "like" not in there:
         raise Problem("missing_field", "`faces=like` needs a photo of the person.", field="like")
+    selection.check(sources, likes)
     return selection
+
+
+def _apart(field: str, hint: str) -> Problem:
+    """The problem of a field that goes with a source for each face, or just not with it."""
+    return Problem(
+        "bad_value",
+        "`source` is one person for all faces; `sources` are several, and `faces` maps them.",
+        field=field,
+        hint=hint,
+    )

@@ -35,7 +35,7 @@ def of_swap(result: SwapResult, timings: Timings, *, image: bool) -> Report:
         "width": result.size[0],
         "height": result.size[1],
         "image": photo,
-        "source": {"box": _box(result.source.box), "pose": _pose(result.source.pose)},
+        **_sources(result),
         "faces": [_swapped(face) for face in result.faces],
         "marks": result.marks.facts() if result.marks else None,
         "warnings": _words(result.warnings),
@@ -72,7 +72,20 @@ def of_faces(found: FoundFaces, timings: Timings) -> Report:
 def _swapped(swapped: SwappedFace) -> Report:
     distances = {"before": swapped.before, "after": swapped.after, "kept": swapped.kept}
     identity = {name: round(value, 4) for name, value in distances.items()}
-    return _face(swapped.face, swapped.warnings) | {"identity": identity}
+    named = {"source": swapped.face.person} if swapped.face.person else {}
+    return _face(swapped.face, swapped.warnings) | {"identity": identity} | named
+
+
+def _sources(result: SwapResult) -> Report:
+    """The source face that was used; of several people those of each, by name."""
+    if not result.sources:
+        return {"source": _source(result.source)}
+    named = {name: _source(face) for name, face in result.sources.items()}
+    return {"source": None, "sources": named}
+
+
+def _source(face: Face) -> Report:
+    return {"box": _box(face.box), "pose": _pose(face.pose)}
 
 
 def _face(face: Face, warnings: Iterable[QualityWarning]) -> Report:

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from function.faces.models import fitting
 from function.faces.options import SMALLEST
-from function.faces.person import Person
+from function.faces.person import People, Person
 from function.faces.pipeline import Pipeline
-from function.faces.select import choose
+from function.faces.select import choose, missing
 from function.images.decode import decode
 from function.images.encode import encode
 from function.images.formats import FORMATS, default_format, flattens
@@ -29,7 +29,6 @@ from function.trust.case import Wish
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Sequence
-    from pathlib import Path
 
     import numpy as np
     from numpy.typing import NDArray
@@ -117,20 +116,23 @@ class Work:
         """Swap a photo."""
         pipeline = self._pipeline
         options = _cheaper(fitting(wanted.options, pipeline.models))
-        (target, faces), (source, warnings), reference = await _all(
+        (target, faces), (people, warnings), references = await _all(
             self._run(
                 self._find, wanted.target, timings, identify=True, quick=current.get().quick_search
             ),
-            self._person(wanted.sources, timings, case),
-            self._reference(wanted.like, timings),
+            self._people(wanted.sources, timings, case),
+            self._references(wanted.likes, timings),
         )
         if not faces:
             raise NoFaceError("No face was found in the target photo.", image="target")
-        chosen = choose(faces, wanted.faces, reference, pipeline.models.identity.metric)
+        metric = pipeline.models.identity.metric
+        chosen = choose(faces, wanted.faces, references, metric)
+        case.cast(chosen)
+        absent = missing(faces, wanted.faces, references, metric)
 
         def swap() -> tuple[NDArray[np.uint8], list[tuple[QualityWarning, ...]]]:
             case.check_people(target, chosen)
-            return pipeline.swap(target, chosen, {"": source}, timings, options)
+            return pipeline.swap(target, chosen, people.sources, timings, options)
 
         # Looking at the target needs a CPU that swapping leaves idle; a refusal drops the result.
         _, (canvas, own) = await _all(self._run(case.look, target), self._run(swap))
@@ -138,53 +140,72 @@ class Work:
         name = wanted.format or default_format(target)
         image, judged = await asyncio.gather(
             self._run(_encode, result, name, wanted.quality, timings, case),
-            self._run(pipeline.judge, result.pixels, chosen, own, {"": source}, timings),
+            self._run(pipeline.judge, result.pixels, chosen, own, people.sources, timings),
         )
         flattened = (QualityWarning.ALPHA_FLATTENED,) if flattens(result, name) else ()
         every = [
             *target.warnings,
             *warnings,
             *(c for face in judged for c in face.warnings),
+            *([QualityWarning.PERSON_MISSING] if absent else []),
             *flattened,
             *case.warnings,
         ]
+        first, named = _faces(people)
         return SwapResult(
             image=image,
             media_type=FORMATS[name].media_type,
             size=target.size,
             faces=tuple(judged),
-            source=source.face,
+            source=first,
             warnings=tuple(dict.fromkeys(every)),
             marks=case.marks,
+            sources=named,
         )
+
+    async def _people(
+        self, uploads: Sequence[Upload], timings: Timings, case: Case
+    ) -> tuple[People, list[QualityWarning]]:
+        """The people on the source photos, which are opened one after the other to save memory."""
+        people, warnings = People(self._max_pixels), list[QualityWarning]()
+        for name in dict.fromkeys(upload.name for upload in uploads):
+            photos = [upload for upload in uploads if upload.name == name]
+            source, more = await self._person(photos, timings, case)
+            people.add(name, source)
+            warnings += more
+        return people, warnings
 
     async def _person(
         self, uploads: Sequence[Upload], timings: Timings, case: Case
     ) -> tuple[SourceFace, tuple[QualityWarning, ...]]:
-        """The person on the source photos, which are opened one after the other to save memory."""
+        """The person on some photos, and what to warn of."""
         person, warnings = Person(self._pipeline.models.identity.metric), []
         for number, upload in enumerate(uploads):
             portrait, more = await self._run(self._portrait, upload, timings, case)
             if portrait is None:
+                of = f" of {upload.name}" if upload.name else ""
                 raise NoFaceError(
-                    f"No face was found in source photo {number}.",
-                    image="source",
+                    f"No face was found in source photo {number}{of}.",
+                    image=f"sources.{upload.name}" if upload.name else "source",
                     index=number,
                 )
             person.add(portrait)
             warnings += [*portrait.picture.warnings, *[QualityWarning.SEVERAL_SOURCE_FACES] * more]
         return person.source(), (*warnings, *person.warnings)
 
-    async def _reference(
-        self, upload: Upload | None, timings: Timings
-    ) -> NDArray[np.float32] | None:
-        """The identity of the person to replace, if a photo says who that is."""
-        if upload is None:
-            return None
-        portrait, _ = await self._run(self._portrait, upload, timings)
-        if portrait is None:
-            raise NoFaceError("No face was found in the reference photo.", image="like")
-        return portrait.embedding
+    async def _references(
+        self, uploads: Sequence[Upload], timings: Timings
+    ) -> dict[str, NDArray[np.float32]]:
+        """The identities of the people to replace, by name, as far as photos say who that is."""
+        found = {}
+        for upload in uploads:
+            portrait, _ = await self._run(self._portrait, upload, timings)
+            if portrait is None:
+                what = f"photo `{upload.name}` of `likes`" if upload.name else "reference photo"
+                image = f"likes.{upload.name}" if upload.name else "like"
+                raise NoFaceError(f"No face was found in the {what}.", image=image)
+            found[upload.name] = portrait.embedding
+        return found
 
     async def clip(
         self,
@@ -198,10 +219,8 @@ class Work:
         from function.video.clip import swap_clip
 
         async with self._case(wanted, timings) as case:
-            swapper, like, warnings = await self._clip_swapper(
-                wanted, timings, case, ahead, progress
-            )
-            result = await swap_clip(swapper, wanted, like, self._clips, parts)
+            swapper, warnings = await self._clip_swapper(wanted, timings, case, ahead, progress)
+            result = await swap_clip(swapper, wanted, self._clips, parts)
             await case.made(wanted.out)
         every = dict.fromkeys((*warnings, *result.warnings, *case.warnings))
         return replace(result, warnings=tuple(every), marks=case.marks)
@@ -213,19 +232,27 @@ class Work:
         case: Case,
         ahead: int,
         progress: ProgressCallback = lambda *_: None,
-    ) -> tuple[ClipSwapper, NDArray[np.float32] | None, tuple[QualityWarning, ...]]:
-        """What swaps the frames of a clip, the identity to replace, and what to warn of."""
+    ) -> tuple[ClipSwapper, list[QualityWarning]]:
+        """What swaps the frames of a clip, and what to warn of."""
         from function.video.clip_swapper import ClipSwapper
 
-        (source, warnings), like = await asyncio.gather(
-            self._person(wanted.sources, timings, case), self._reference(wanted.like, timings)
+        (people, warnings), references = await asyncio.gather(
+            self._people(wanted.sources, timings, case), self._references(wanted.likes, timings)
         )
         await self._run(case.check_people)
         options = _cheaper(fitting(wanted.options, self._pipeline.models))
         swapper = ClipSwapper(
-            self._pipeline, self._run, source, options, case=case, ahead=ahead, progress=progress
+            self._pipeline,
+            self._run,
+            people,
+            wanted.faces,
+            references,
+            options=options,
+            case=case,
+            ahead=ahead,
+            progress=progress,
         )
-        return swapper, like, warnings
+        return swapper, warnings
 
     async def _animation(
         self, wanted: SwapRequest, kind: FileKind, timings: Timings, case: Case
@@ -233,14 +260,12 @@ class Work:
         """Swap faces in an animated image, frame by frame."""
         from function.video.animation import swap_animation
 
-        swapper, like, warnings = await self._clip_swapper(wanted, timings, case, _FRAMES_AHEAD)
+        swapper, warnings = await self._clip_swapper(wanted, timings, case, _FRAMES_AHEAD)
         with timings.span("frames"):
             image, facts = await swap_animation(
                 swapper,
                 wanted.target.data,
                 (kind, FileKind.WEBP if wanted.format else kind),
-                wanted.faces,
-                like,
                 quality=wanted.quality,
                 limits=self._clips,
             )
@@ -253,13 +278,22 @@ class Work:
             warnings=tuple(dict.fromkeys((*warnings, *facts.warnings, *case.warnings))),
             most_faces=facts.most_faces,
             marks=case.marks,
+            sources=_faces(swapper.people)[1],
         )
 
     def _case(self, wanted: SwapRequest | ClipRequest, timings: Timings) -> Case:
         """The way of one swap through all that it passes besides being made."""
         options, models = wanted.options, self._pipeline.models
         generated = models.swap is not None or bool(models.enhance and options.enhance)
-        wish = Wish(_files(wanted), wanted.consent, wanted.label, generated)
+        target = wanted.target
+        wish = Wish(
+            tuple((each.name, each.data) for each in wanted.sources),
+            tuple((each.name, each.data) for each in wanted.likes),
+            target.data if isinstance(target, Upload) else target,
+            wanted.consent,
+            wanted.label,
+            generated,
+        )
         return self._trust.open(models, self._run, timings, wish)
 
     async def check(self, expected: Golden, result: SwapResult) -> None:
@@ -277,7 +311,7 @@ class Work:
         """Decode one image and find its person, as `portrait` does; a source has a case."""
         found, more = self._pipeline.portrait(self._decoded(upload, timings), timings)
         if case and found:
-            case.check_source(found)
+            case.check_source(found, upload.name)
         return found, more
 
     def _find(
@@ -300,12 +334,10 @@ class Work:
             )
 
 
-def _files(wanted: SwapRequest | ClipRequest) -> dict[str, bytes | Path]:
-    """The files that a swap is made of, by what they are for; see `Wish`."""
-    target = wanted.target
-    files = {f"source{place}": each.data for place, each in enumerate(wanted.sources)}
-    like = {"like": wanted.like.data} if wanted.like else {}
-    return {**files, **like, "target": target.data if isinstance(target, Upload) else target}
+def _faces(people: People) -> tuple[Face, dict[str, Face]]:
+    """The first source's face, and those of all by name where they have names."""
+    first = next(iter(people.faces.values()))
+    return first, {name: face for name, face in people.faces.items() if name}
 
 
 @overload

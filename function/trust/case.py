@@ -12,14 +12,14 @@ from function.faces.face import Box, embedding_of
 from function.images import kinds
 from function.quality_warning import QualityWarning
 from function.request_context import current
-from function.trust.audit.record import AuditKind, AuditRecord
+from function.trust.audit.record import AuditedPerson, AuditKind, AuditRecord
 from function.trust.gate.verdict import GateCheck, GateRefusedError, by_check
 from function.trust.marking import metadata
 from function.trust.marks import Marks
 from function.trust.statement import SourceType, Statement
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Sequence
     from types import TracebackType
     from typing import Any, Self
 
@@ -57,13 +57,18 @@ class Wish:
     """What is wanted, as far as trust has to know.
 
     Attributes:
-        files: of what the swap is made: `source0`, `source1`, …, `like`, `target`.
-        consent: that the person on the sources agrees; see `SwapRequest`.
+        sources: photos of the people to put in, as files, each with the name of the person; "" is
+            that of the only one.
+        likes: photos of people to replace, likewise.
+        target: the photo, or the clip.
+        consent: that the people on the sources agree; see `SwapRequest`.
         label: the language of a visible label; None for what the operator has set.
         generated: whether a trained model generates the face.
     """
 
-    files: Mapping[str, bytes | Path]
+    sources: Sequence[tuple[str, bytes]]
+    likes: Sequence[tuple[str, bytes]]
+    target: bytes | Path
     consent: str | None = None
     label: str | None = None
     generated: bool = False
@@ -96,7 +101,8 @@ class Case:
         self.warnings: tuple[QualityWarning, ...] = ()
         self._label: Label | None = None
         self._consent: ConsentStatement | None = None
-        self._sources: list[NDArray[np.float32]] = []
+        self._people: dict[str, list[NDArray[np.float32]]] = {}
+        self._places: dict[str, list[int]] = {}
         self._verdicts: list[GateVerdict] = []
         self._shots = trust.gate.shots()
 
@@ -131,7 +137,7 @@ class Case:
             self.marks.source_type,
             f"Ember {__version__}",
             self._trust.marker.producer,
-            metadata.ingredients_of(self._wish.files["target"]),
+            metadata.ingredients_of(self._wish.target),
         )
 
     @property
@@ -168,17 +174,26 @@ class Case:
         """Whether a frame has to be looked at; they come one after the other."""
         return (self.looks or self.knows_people) and self._shots.wants(picture.pixels)
 
-    def check_source(self, source: SourceFace) -> None:
+    def check_source(self, source: SourceFace, name: str = "") -> None:
         """See that the person of one source photo is old enough, and note who it is.
+
+        Args:
+            source: the photo.
+            name: of the person, where there are several.
 
         Raises:
             GateRefusedError: the person is not.
         """
-        self._sources.append(source.embedding)
+        self._people.setdefault(name, []).append(source.embedding)
         if self._models.age:
             with self._timings.span("gate"):
                 pixels, faces = source.picture.pixels, [source.face]
                 self._note(self._trust.gate.age(self._models, pixels, faces, "source"))
+
+    def cast(self, faces: Sequence[Face]) -> None:
+        """Note who is put onto which of the faces."""
+        for face in faces:
+            self._places.setdefault(face.person, []).append(face.index)
 
     def check_people(self, picture: Picture | None = None, faces: Sequence[Face] = ()) -> None:
         """See that nobody is in the swap who must not be; all sources are known by now.
@@ -196,7 +211,8 @@ class Case:
         if picture is not None and models.age:
             self._note(gate.age(models, picture.pixels, faces, "target"))
         targets = [embedding_of(face) for face in faces]
-        self._verdicts += gate.people(models.identity.metric, self._sources, targets)
+        people = list(self._people.values())
+        self._verdicts += gate.people(models.identity.metric, people, targets)
 
     def mark(self, picture: Picture, faces: Sequence[Face]) -> Picture:
         """Look at a swapped photo, where that is needed, and mark it.
@@ -257,7 +273,7 @@ class Case:
         data = metadata.mark(data, self.statement)
         if (signer := self._trust.marker.signer) is None or self._sender is None:
             return data
-        target = self._wish.files["target"]
+        target = self._wish.target
         ingredient = target if isinstance(target, bytes) else target.read_bytes()
         signed = signer.sign(
             data,
@@ -275,7 +291,7 @@ class Case:
         if (signer := self._trust.marker.signer) is None:
             return
         with self._timings.span("sign"):
-            target = self._wish.files["target"]
+            target = self._wish.target
             ingredient = target if isinstance(target, Path) else None
             signed = signer.sign_file(
                 path,
@@ -318,28 +334,44 @@ class Case:
         return self._sender.request_id if self._sender else _OWN
 
     def _agreed(self, tier: str | None) -> ConsentStatement | None:
-        files = self._wish.files.items()
-        named = (data for name, data in files if name.startswith("source"))
-        sources = [data for data in named if isinstance(data, bytes)]
-        return self._trust.gate.consent(self._wish.consent, tier, sources)
+        people: dict[str, list[bytes]] = {}
+        for name, photo in self._wish.sources:
+            people.setdefault(name, []).append(photo)
+        return self._trust.gate.consent(self._wish.consent, tier, people)
 
     def _record(self, kind: AuditKind, output: bytes | Path | None = None) -> AuditRecord:
         if self._sender is None:
             raise RuntimeError("work of the replica's own is not written down")
         digest = self._trust.audit.digest
-        files = {name: digest(data) for name, data in self._wish.files.items()}
+        sources = [(name, digest(photo)) for name, photo in self._wish.sources]
+        likes = [(name, digest(photo)) for name, photo in self._wish.likes]
         return AuditRecord(
             kind,
             self._sender,
-            sources=tuple(each for name, each in files.items() if name.startswith("source")),
-            target=files["target"],
-            reference=files.get("like", ""),
+            sources=tuple(each for _, each in sources),
+            target=digest(self._wish.target),
+            reference="".join(each for name, each in likes if not name),
+            references=tuple(each for name, each in likes if name),
+            people=tuple(
+                AuditedPerson(
+                    tuple(each for name, each in sources if name == person),
+                    tuple(self._places.get(person, ())),
+                    digest(said.text.encode()) if said else "",
+                )
+                for person, said in self._named()
+            ),
             output="" if output is None else digest(output),
             models=self._trust.models(),
             policy=self._trust.policy,
             verdicts=by_check(self._verdicts),
-            consent=digest(self._consent.text.encode()) if self._consent else "",
+            consent=digest(said.text.encode()) if (said := self._consent) and said.text else "",
         )
+
+    def _named(self) -> list[tuple[str, ConsentStatement | None]]:
+        """The people who have names, each with a statement of consent of their own."""
+        own = self._consent.each if self._consent else {}
+        names = dict.fromkeys(name for name, _ in self._wish.sources if name)
+        return [(name, own.get(name)) for name in names]
 
     @property
     def _consent_digest(self) -> str | None:

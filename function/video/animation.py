@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from function.faces.face import Box
-    from function.faces.select import Selection
     from function.quality_warning import QualityWarning
     from function.video.clip_swapper import ClipSwapper
     from function.video.limits import ClipLimits
@@ -157,8 +156,6 @@ async def swap_animation(
     swapper: ClipSwapper,
     data: bytes,
     kinds: tuple[FileKind, FileKind],
-    selection: Selection,
-    like: NDArray[np.float32] | None,
     *,
     quality: int | None,
     limits: ClipLimits,
@@ -169,8 +166,6 @@ async def swap_animation(
         swapper: swaps frames.
         data: the file.
         kinds: what it is, and what it becomes.
-        selection: which faces.
-        like: float32 [128], the person meant by `faces=like`.
         quality: 1 to 100; None for a good one.
         limits: what it may have.
 
@@ -184,13 +179,13 @@ async def swap_animation(
     kind, becomes = kinds
     animation = await run(Animation, data, kind, limits)
     first = await run(Animation, data, kind, limits)
-    targets = await swapper.targets(selection, like, first.read)
+    targets = await swapper.targets(first.read)
     write, finish = _writer(animation, becomes, quality)
     rate = 10.0  # frames last as long as they like; so often faces are looked for at the least
     tracker = swapper.tracker(targets, rate)
     await swapper.swap_frames(tracker, animation.read, write, 0, animation.count)
     if not swapper.swapped:
-        raise swapper.nobody(selection)
+        raise swapper.nobody()
     image = await run(swapper.case.sign, await run(finish), str(becomes))
     warnings: tuple[QualityWarning, ...] = tuple(sorted(swapper.warnings))
     return image, ClipResult(
@@ -201,7 +196,7 @@ async def swap_animation(
         swapped=swapper.swapped,
         most_faces=swapper.most_faces,
         warnings=warnings,
-        source=swapper.source.face,
+        source=swapper.source,
     )
 
 

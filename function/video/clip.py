@@ -15,9 +15,6 @@ from function.video.decoder import decoder
 from function.video.parts import Folder
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from function.requests import ClipRequest, ClipResult, PartStore
     from function.video.clip_swapper import ClipSwapper
     from function.video.limits import ClipLimits
@@ -34,7 +31,6 @@ _FITS = {
 async def swap_clip(
     swapper: ClipSwapper,
     wanted: ClipRequest,
-    like: NDArray[np.float32] | None,
     limits: ClipLimits,
     parts: PartStore | None,
 ) -> ClipResult:
@@ -43,7 +39,6 @@ async def swap_clip(
     Args:
         swapper: swaps frames.
         wanted: the request.
-        like: float32 [n], the identity of the person meant by `faces=like`.
         limits: what the clip may have.
         parts: keeps finished parts for another try at the same request; None to keep none.
 
@@ -57,8 +52,6 @@ async def swap_clip(
             swapper,
             data,
             (kind, wanted.kind or kind),
-            wanted.faces,
-            like,
             quality=wanted.quality,
             limits=limits,
         )
@@ -75,9 +68,9 @@ async def swap_clip(
     from function.video.video_swap import VideoSwap
 
     if parts:
-        return await VideoSwap(swapper, wanted, limits, parts, kind).make(like)
+        return await VideoSwap(swapper, wanted, limits, parts, kind).make()
     with TemporaryDirectory(prefix="ember-clip-") as folder:
-        return await VideoSwap(swapper, wanted, limits, Folder(Path(folder)), kind).make(like)
+        return await VideoSwap(swapper, wanted, limits, Folder(Path(folder)), kind).make()
 
 
 def _kind(path: Path) -> FileKind:

@@ -7,24 +7,25 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from function.faces.face import embedding_of
-from function.faces.select import Selection, Way, choose
+from function.faces.select import Way, choose
 from function.problems import NoFaceError, Problem
 from function.quality_warning import QualityWarning
 from function.request_context import current
 from function.telemetry.timings import Timings
 from function.video.ordered_pipeline import in_order
-from function.video.track import Targets, Tracker
+from function.video.track import TargetPerson, Targets, Tracker
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
 
     from function.faces.face import Box, Face
     from function.faces.options import SwapOptions
+    from function.faces.person import People
     from function.faces.pipeline import Pipeline, SwappedFace
-    from function.faces.swappers.protocol import SourceFace
+    from function.faces.select import Selection
     from function.images.picture import Picture
     from function.requests import ProgressCallback
     from function.trust.case import Case
@@ -77,14 +78,17 @@ class ClipSwapper:
     Args:
         pipeline: the steps.
         run: does steps in threads.
-        source: the person to put in.
+        people: the people to put in.
+        selection: which faces.
+        references: float32 [n], the identities of people to replace, by name.
         options: how the faces are to be.
         case: what the clip passes through besides being made.
         ahead: how many frames are in work at once.
         progress: called in the event loop after each frame; see `ProgressCallback`.
 
     Attributes:
-        run, source, case, progress: as given.
+        run, people, case, progress: as given.
+        source: the face of the first of the people, on its photo.
         judged: the faces of the first frame that had some.
         swapped: in how many frames there were faces.
         most_faces: how many there were at most in one frame.
@@ -95,14 +99,18 @@ class ClipSwapper:
         self,
         pipeline: Pipeline,
         run: Run,
-        source: SourceFace,
-        options: SwapOptions,
+        people: People,
+        selection: Selection,
+        references: Mapping[str, NDArray[np.float32]],
         *,
+        options: SwapOptions,
         case: Case,
         ahead: int,
         progress: ProgressCallback,
     ) -> None:
-        self._pipeline, self.source, self._options = pipeline, source, options
+        self._pipeline, self.people, self._options = pipeline, people, options
+        self._selection, self._references = selection, references
+        self.source = next(iter(people.faces.values()))
         self.case = case
         self.run, self._ahead, self.progress = run, ahead, progress
         self._loop = asyncio.get_running_loop()
@@ -111,33 +119,31 @@ class ClipSwapper:
         self.swapped = self.most_faces = 0
         self.warnings: set[QualityWarning] = set()
 
-    async def targets(
-        self,
-        selection: Selection,
-        like: NDArray[np.float32] | None,
-        read: Callable[[], SwappableFrame | None],
-    ) -> Targets:
-        """The people that a selection means.
+    async def targets(self, read: Callable[[], SwappableFrame | None]) -> Targets:
+        """The people that the selection means.
 
         Args:
-            selection: what the caller asked for.
-            like: float32 [128], the person meant by `like`.
             read: gives the next frame, or None.
 
         Raises:
             Problem: there is no such face in the first frame that shows faces, or none at all.
         """
+        selection, references = self._selection, self._references
         if selection.way is Way.ALL:
             return Targets()
-        if selection.way is Way.LIKE:
-            return Targets((like,) if like is not None else ())
+        known = [TargetPerson(references[str(like.face)], like.source) for like in selection.likes]
+        if known and not selection.places:
+            return Targets(tuple(known))
+        first = replace(selection, pairs=selection.places)
         number = 0
         while (frame := await self.run(read)) is not None:
             if number % _SEARCHED == 0 and (faces := await self.run(self._found, frame.picture)):
-                chosen = choose(faces, selection, None, self._pipeline.models.identity.metric)
-                return Targets(tuple(embedding_of(face) for face in chosen))
+                chosen = choose(faces, first, {}, self._pipeline.models.identity.metric)
+                self.case.cast(chosen)
+                seen = [TargetPerson(embedding_of(face), face.person) for face in chosen]
+                return Targets((*seen, *known))
             number += 1
-        raise self.nobody(selection)
+        raise self.nobody()
 
     def _found(self, picture: Picture) -> list[Face]:
         return self._pipeline.find(picture, Timings(), identify=True, quick=True)
@@ -210,12 +216,12 @@ class ClipSwapper:
         canvas, own = picture.pixels, list[tuple[QualityWarning, ...]]()
         if task.faces:
             canvas, own = pipeline.swap(
-                picture, task.faces, {"": self.source}, timings, self._options
+                picture, task.faces, self.people.sources, timings, self._options
             )
         marked = case.mark_frame(canvas, task.faces, task.frame.at)
         found = {warning for each in own for warning in each}
         if task.judge:
-            judged = pipeline.judge(marked.pixels, faces, own, {"": self.source}, timings)
+            judged = pipeline.judge(marked.pixels, faces, own, self.people.sources, timings)
             self.judged = self.judged or judged
             found |= {warning for face in judged for warning in face.warnings}
         if marked.boxes:
@@ -223,8 +229,8 @@ class ClipSwapper:
         task.warnings = frozenset(found)
         return task
 
-    def nobody(self, selection: Selection) -> Problem:
+    def nobody(self) -> Problem:
         """The problem of a clip without anybody to swap."""
-        if selection.way is Way.LIKE:
+        if self._references:
             return Problem("no_match", "Nobody in the target looks like the reference.")
         return NoFaceError("No face was found in the target.", image="target")

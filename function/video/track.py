@@ -8,7 +8,7 @@ is gone; with those, faces are found in every frame.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import cv2
@@ -50,20 +50,30 @@ _FIVE = 5
 
 
 @dataclass(frozen=True, slots=True)
+class TargetPerson:
+    """Somebody to swap: float32 [n], the identity, and who is put in; see `Face.person`."""
+
+    identity: NDArray[np.float32]
+    person: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Targets:
     """The people to swap.
 
     Attributes:
-        people: float32 [n] each, the identities that are meant; None means everybody.
+        people: those who are meant; None means everybody.
     """
 
-    people: tuple[NDArray[np.float32], ...] | None = None
+    people: tuple[TargetPerson, ...] | None = None
 
-    def has(self, identity: NDArray[np.float32], metric: Metric) -> bool:
-        """Whether somebody is among them."""
-        return self.people is None or any(
-            metric.between(identity, person) < metric.same_person for person in self.people
-        )
+    def who(self, identity: NDArray[np.float32], metric: Metric) -> str | None:
+        """Who is put in for somebody: for the nearest of them; None for whom nobody is."""
+        if self.people is None:
+            return ""
+        each = [(metric.between(identity, known.identity), known.person) for known in self.people]
+        near = [pair for pair in each if pair[0] < metric.same_person]
+        return min(near, key=lambda pair: pair[0])[1] if near else None
 
 
 @dataclass(slots=True)
@@ -76,7 +86,7 @@ class Track:
         smooth: the same without the tremble.
         identity: float32 [n], the mean of what was asked so far; None where it was not computed.
         samples: of how many frames that is the mean.
-        wanted: whether it is swapped.
+        person: who is put in, see `Face.person`; None where it is not swapped.
         lost: when it was seen last, in seconds; None while it is seen.
     """
 
@@ -84,7 +94,7 @@ class Track:
     smooth: Smooth
     identity: NDArray[np.float32] | None = None
     samples: int = 0
-    wanted: bool = True
+    person: str | None = ""
     lost: float | None = None
 
 
@@ -133,11 +143,13 @@ class Tracker:
         if cut or lost or self._since >= self._every:
             self._find(picture, at, timings, cut=cut)
             self._since = 0
-        faces = [track for track in self._seen if track.wanted]
-        faces.sort(key=lambda track: float(track.smooth.points[:, 0].mean()))
+        seen = [(each, each.person) for each in self._seen if each.person is not None]
+        seen.sort(key=lambda pair: float(pair[0].smooth.points[:, 0].mean()))
         return [
-            self._pipeline.face(k, _fitted(track.smooth.points), picture.size)
-            for k, track in enumerate(faces)
+            replace(
+                self._pipeline.face(k, _fitted(track.smooth.points), picture.size), person=person
+            )
+            for k, (track, person) in enumerate(seen)
         ]
 
     def state(self) -> dict[str, Any]:
@@ -154,7 +166,7 @@ class Tracker:
                     "at": track.smooth.at,
                     "identity": None if track.identity is None else track.identity.tolist(),
                     "samples": track.samples,
-                    "wanted": track.wanted,
+                    "person": track.person,
                     "lost": track.lost,
                 }
                 for track in self._tracks
@@ -172,7 +184,7 @@ class Tracker:
                 smooth=Smooth(_floats(saved["smooth"]), saved["at"], _floats(saved["speed"])),
                 identity=None if saved["identity"] is None else _floats(saved["identity"]),
                 samples=saved["samples"],
-                wanted=saved["wanted"],
+                person=saved["person"],
                 lost=saved["lost"],
             )
             for saved in state["tracks"]
@@ -243,7 +255,8 @@ class Tracker:
             if track.lost is not None and _coincide(points, track.points):
                 track.points, track.smooth, track.lost = points, smooth, None
                 return
-        self._tracks.append(Track(points, smooth, wanted=self._targets.people is None))
+        person = "" if self._targets.people is None else None
+        self._tracks.append(Track(points, smooth, person=person))
 
     def _identify(self, picture: Picture, timings: Timings) -> None:
         """Identify the faces of which that is not sure yet."""
@@ -258,7 +271,7 @@ class Tracker:
             mean = identity if track.identity is None else track.identity
             track.samples += 1
             track.identity = np.asarray(mean + (identity - mean) / track.samples, np.float32)
-            track.wanted = self._targets.has(track.identity, model.metric)
+            track.person = self._targets.who(track.identity, model.metric)
 
 
 def _points(fitted: Fitted) -> NDArray[np.float32]:

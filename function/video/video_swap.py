@@ -23,9 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    import numpy as np
-    from numpy.typing import NDArray
-
     from function.images.kinds import FileKind
     from function.requests import ClipRequest, PartStore
     from function.video.clip_swapper import ClipSwapper
@@ -35,7 +32,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("ember.video")
 
-_FORMAT = 3
+_FORMAT = 4
 """The version of the format of parts."""
 
 
@@ -72,19 +69,15 @@ class VideoSwap:
         self._warnings: set[QualityWarning] = set()
         self._readers: list[VideoReader] = []
 
-    async def make(self, like: NDArray[np.float32] | None) -> ClipResult:
-        """Swap all parts that are not done yet, and join all of them.
-
-        Args:
-            like: float32 [n], the identity of the person meant by `faces=like`.
-        """
+    async def make(self) -> ClipResult:
+        """Swap all parts that are not done yet, and join all of them."""
         try:
-            return await self._make(like)
+            return await self._make()
         finally:
             for reader in self._readers:
                 await asyncio.shield(asyncio.to_thread(reader.close))
 
-    async def _make(self, like: NDArray[np.float32] | None) -> ClipResult:
+    async def _make(self) -> ClipResult:
         run, wanted = self._swapper.run, self._wanted
         facts = await run(examine, wanted.target, self._kind, self._limits)
         encoding = Encoding(facts, wanted.kind or self._kind, wanted.quality)
@@ -93,7 +86,7 @@ class VideoSwap:
         digest = await run(_digest, wanted, encoding.kind, self._swapper.case.recipe)
         await self._look_ahead(facts)
         read = _frames(await self._reader(), facts)
-        targets = await self._swapper.targets(wanted.faces, like, read)
+        targets = await self._swapper.targets(read)
         tracker = self._swapper.tracker(targets, float(facts.rate))
         reader: VideoReader | None = None
         parts: list[_Part] = []
@@ -116,7 +109,7 @@ class VideoSwap:
             tracker.resume(head["tracker"])
             parts.append(_Part(name, [packet[0] for packet in head["packets"]]))
         if not self._swapped:
-            raise self._swapper.nobody(wanted.faces)
+            raise self._swapper.nobody()
         await self._join(encoding, parts)
         if facts.alpha:
             self._warnings.add(QualityWarning.ALPHA_FLATTENED)
@@ -130,7 +123,7 @@ class VideoSwap:
             swapped=self._swapped,
             most_faces=self._most_faces,
             warnings=tuple(each for each in QualityWarning if each in self._warnings),
-            source=self._swapper.source.face,
+            source=self._swapper.source,
         )
 
     async def _look_ahead(self, facts: VideoFacts) -> None:
@@ -236,8 +229,8 @@ def _digest(wanted: ClipRequest, kind: FileKind, recipe: str) -> str:
     """
     options = __version__, _FORMAT, kind, wanted.faces, wanted.quality, wanted.options, recipe
     digest = hashlib.sha256(repr(options).encode())
-    for upload in (*wanted.sources, *([wanted.like] if wanted.like else [])):
-        digest.update(hashlib.sha256(upload.data).digest())
+    for upload in (*wanted.sources, *wanted.likes):
+        digest.update(upload.name.encode() + hashlib.sha256(upload.data).digest())
     with wanted.target.open("rb") as file:
         digest.update(hashlib.file_digest(file, "sha256").digest())
     return digest.hexdigest()[:32]

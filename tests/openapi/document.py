@@ -14,6 +14,7 @@ from function import __version__
 from function.admission.caller import SUBJECT
 from function.background.events.event import BATCH, STRUCTURED
 from function.background.events.outcome import OutcomeKind
+from function.faces.select import NAME
 from function.http.admission import LANE, TIMEOUT
 from function.http.events import OUTCOME
 from function.http.fields import JSON, MULTIPART, Photos
@@ -119,6 +120,11 @@ def _swap() -> Schema:
             SWAP,
             whole_photo={"source": hopper, "target": collins},
             one_face={"source": [hopper], "target": collins, **choice},
+            source_for_each_face={
+                "sources": {"hopper": hopper},
+                "target": collins,
+                "faces": "0=hopper",
+            },
         ),
         "responses": _responses(
             _bytes()
@@ -131,6 +137,8 @@ def _swap() -> Schema:
             f"curl -F source=@hopper.jpg -F target=@collins.jpg {_HERE}/v1/swap -o swapped.jpg",
             f"curl -F source=@hopper.jpg -F target=@collins.jpg -F faces=largest -F image=none"
             f" -H 'Accept: application/json' {_HERE}/v1/swap",
+            f"curl -F sources=@hopper.jpg -F target=@collins.jpg -F faces=0=hopper {_HERE}/v1/swap"
+            " -o swapped.jpg",
         ),
     }
 
@@ -553,7 +561,11 @@ def _fields(table: Table, photo: Schema, *, many_only: bool) -> Schema:
     return {
         "type": "object",
         "properties": {name: _field(spec, photo, many_only) for name, spec in table.items()},
-        "required": [name for name, spec in table.items() if spec.required],
+        "required": [
+            name
+            for name, spec in table.items()
+            if spec.required and not (isinstance(spec, Photos) and spec.instead)
+        ],
         "additionalProperties": False,
     }
 
@@ -566,10 +578,25 @@ def _field(spec: Photos | Value, photo: Schema, many_only: bool) -> Schema:
         if default := schema.pop("default", None):
             about["description"] += f" By default `{default}`."
         return about | schema
+    if spec.each and not many_only:
+        one = photo if spec.each == 1 else {"oneOf": [photo, _several(photo, spec.each)]}
+        return about | {
+            "type": "object",
+            "propertyNames": {"pattern": f"^{NAME}$"},
+            "additionalProperties": one,
+            "minProperties": 1,
+            "maxProperties": spec.most,
+        }
+    if spec.each:
+        about["description"] += " Each is called as its file, up to the first dot."
     if spec.most == 1:
         return photo | about
-    several = {"type": "array", "items": photo, "minItems": 1, "maxItems": spec.most}
+    several = _several(photo, spec.most)
     return about | (several if many_only else {"oneOf": [photo, several]})
+
+
+def _several(photo: Schema, most: int) -> Schema:
+    return {"type": "array", "items": photo, "minItems": 1, "maxItems": most}
 
 
 def _shell(*lines: str) -> list[Schema]:

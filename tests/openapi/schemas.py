@@ -48,11 +48,21 @@ def components() -> Schema:
         "Swap": _object(
             **every,
             image=_ref_or_null("Image"),
-            source=_object(box=ref("Box"), pose=ref("Pose")),
+            source=_ref_or_null(
+                "SourceFace", "The source face that was used; null of several people."
+            ),
             faces=_list(ref("SwappedFace")),
             marks=ref("Marks"),
             **also,
+            optional={
+                "sources": {
+                    "description": "Of several people, the source face of each, by name.",
+                    "type": "object",
+                    "additionalProperties": ref("SourceFace"),
+                }
+            },
         ),
+        "SourceFace": _object(box=ref("Box"), pose=ref("Pose")),
         "Marks": _object(
             metadata={"type": "boolean", "description": "Whether it says what it is: always."},
             source_type={
@@ -120,7 +130,11 @@ def components() -> Schema:
             **every, order={"const": "left_to_right"}, faces=_list(ref("Face")), **also
         ),
         "Face": _object(**face),
-        "SwappedFace": _object(**face, identity=ref("Identity")),
+        "SwappedFace": _object(
+            **face,
+            identity=ref("Identity"),
+            optional={"source": _string("Of several people, the name of the one who was put in.")},
+        ),
         "Identity": _object(
             before=_number("Distance of the original face to the source face."),
             after=_number("Distance of the swapped face to the source face."),
@@ -333,10 +347,10 @@ def ref(name: str) -> Schema:
     return {"$ref": f"#/components/schemas/{name}"}
 
 
-def _object(**properties: Schema) -> Schema:
+def _object(optional: Schema | None = None, **properties: Schema) -> Schema:
     return {
         "type": "object",
-        "properties": properties,
+        "properties": properties | (optional or {}),
         "required": list(properties),
         "additionalProperties": False,
     }

@@ -208,8 +208,8 @@ def options_of(found: Mapping[str, Any], default: RuleOptions | None = None) -> 
     if found.get("faces"):
         faces = Selection.parse(str(found["faces"]))
     kind, quality = found.get("format", default.format), found.get("quality", default.quality)
-    if faces.way is Way.LIKE:
-        raise Problem("bad_value", "`faces` cannot be like here.")
+    if faces.way in {Way.LIKE, Way.MAP}:
+        raise Problem("bad_value", "`faces` is all, largest or index:0,2,… here.")
     if kind is not None and (not isinstance(kind, str) or kind not in FORMATS):
         raise Problem("bad_value", f"`format` is one of {', '.join(FORMATS)}.")
     if quality is not None and (type(quality) is not int or not 1 <= quality <= 100):

@@ -12,10 +12,15 @@ from function.documented_enum import DocumentedEnum
 from function.request_context import Lane
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
+
+    from function.requests import Upload
 
 TIER = "tier"
 """Among a job's options, where replicas of earlier versions read past it: the tier of its owner."""
+
+NAMES = "names"
+"""Among a job's options, likewise: the names of those whom its photos show; see `names_of`."""
 
 
 class JobState(DocumentedEnum):
@@ -72,7 +77,7 @@ class JobSpec:
         created: in seconds of Unix time.
         sources: how many photos there are of the person to put in.
         targets: how many photos are to be changed.
-        like: whether there is a photo of the person to replace.
+        like: how many photos there are of people to replace.
         options: what else a request said about the swap, by field, as it said it.
         outputs: URIs that results are written to, one for each target, or none.
         prices: tokens for each target.
@@ -90,7 +95,7 @@ class JobSpec:
     created: float
     sources: int = 1
     targets: int = 1
-    like: bool = False
+    like: int = 0
     options: Mapping[str, Any] = field(default_factory=dict)
     outputs: tuple[str, ...] = ()
     prices: tuple[int, ...] = ()
@@ -127,10 +132,13 @@ class JobSpec:
         """The name of the file of a target."""
         return f"{self.at}/target-{place}"
 
-    @property
-    def reference(self) -> str:
-        """The name of the photo of the person to replace."""
-        return f"{self.at}/like"
+    def reference(self, place: int) -> str:
+        """The name of the file of a photo of somebody to replace."""
+        return f"{self.at}/like-{place}" if place else f"{self.at}/like"
+
+    def names(self, field: str, count: int) -> list[str]:
+        """Whom the photos of `source` or `like` show; "" where a request names nobody."""
+        return self.options.get(NAMES, {}).get(field) or [""] * count
 
     def result(self, place: int) -> str:
         """The name of the file of a result."""
@@ -145,7 +153,7 @@ class JobSpec:
         """The names of all photos that came with it."""
         sources = [self.source(place) for place in range(self.sources)]
         targets = [self.target(place) for place in range(self.targets)]
-        return [*sources, *targets, *([self.reference] if self.like else [])]
+        return [*sources, *targets, *(self.reference(place) for place in range(self.like))]
 
     @property
     def results(self) -> list[str]:
@@ -277,6 +285,14 @@ class Job:
         """The tokens of the targets that nobody has started."""
         pairs = zip(self.items, self.spec.prices, strict=False)
         return sum(price for item, price in pairs if item.state is JobState.QUEUED)
+
+
+def names_of(sources: Sequence[Upload], likes: Sequence[Upload]) -> dict[str, Any]:
+    """The names of those whom photos show, as an option of a job; nothing where there are none."""
+    if not any(each.name for each in sources):
+        return {}
+    names = {"source": [each.name for each in sources], "like": [each.name for each in likes]}
+    return {NAMES: names}
 
 
 def outcome(items: tuple[JobItem, ...]) -> JobState:

@@ -37,7 +37,7 @@ class JobInputs:
     """The photos that all targets of a job need."""
 
     sources: tuple[Upload, ...]
-    like: Upload | None
+    likes: tuple[Upload, ...]
 
 
 class TargetWorker:
@@ -63,10 +63,16 @@ class TargetWorker:
         Raises:
             Problem: one is not to be had.
         """
-        names = [spec.source(index) for index in range(spec.sources)]
-        sources = [await self._photo(name, "source") for name in names]
-        like = await self._photo(spec.reference, "like") if spec.like else None
-        return JobInputs(tuple(sources), like)
+        people, replaced = spec.names("source", spec.sources), spec.names("like", spec.like)
+        sources = [
+            await self._photo(spec.source(place), "source", name)
+            for place, name in enumerate(people)
+        ]
+        likes = [
+            await self._photo(spec.reference(place), "like", name)
+            for place, name in enumerate(replaced)
+        ]
+        return JobInputs(tuple(sources), tuple(likes))
 
     async def work(self, held: HeldJob, index: int, inputs: JobInputs) -> JobItem:
         """Swap one target.
@@ -112,11 +118,11 @@ class TargetWorker:
             await held.mark(index, item)
             return item
 
-    async def _photo(self, name: str, field: str) -> Upload:
+    async def _photo(self, file: str, field: str, name: str = "") -> Upload:
         try:
-            if (kept := await self._files.get(name)) is None:
+            if (kept := await self._files.get(file)) is None:
                 raise ObjectNotFoundError(f"`{field}` is not kept any more.")
-            return Upload(await kept.whole(), field)
+            return Upload(await kept.whole(), field, name=name)
         except JobFilesError as error:
             log.warning("a photo cannot be read", extra={"reason": str(error)})
             raise _unreachable() from error
@@ -168,7 +174,7 @@ def _request(spec: JobSpec, target: Upload, inputs: JobInputs) -> SwapRequest:
         sources=inputs.sources,
         target=target,
         faces=Selection.parse(options.get("faces", Way.ALL)),
-        like=inputs.like,
+        likes=inputs.likes,
         format=options.get("format"),
         quality=options.get("quality"),
         options=SwapOptions.of(options),

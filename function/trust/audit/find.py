@@ -75,9 +75,15 @@ def _matched(facts: Mapping[str, object], wanted: WantedPicture) -> str | None:
     for name in _PHOTOS:
         if digest and facts.get(name) == digest:
             return name
-    sources = facts.get("sources")
-    if digest and isinstance(sources, list) and digest in sources:
-        return "source"
+    for name in ("source", "reference"):
+        several = facts.get(f"{name}s")
+        if digest and isinstance(several, list) and digest in several:
+            return name
+    people = facts.get("people")
+    if digest and isinstance(people, list):
+        said = (each.get("consent") for each in people if isinstance(each, dict))
+        if digest in said:
+            return "consent"
     if str(facts.get("watermark")) in wanted.payloads:
         return "watermark"
     return "request" if str(facts.get("request")) in wanted.requests else None

@@ -29,6 +29,30 @@ class AuditKind(DocumentedEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class AuditedPerson:
+    """One of several people whom a swap puts in.
+
+    Attributes:
+        sources: digests of the photos that show this person, made by `AuditLog.digest`.
+        faces: places of the faces of the target that became this person's, as far as that is known.
+        consent: likewise, of this person's own statement of consent.
+    """
+
+    sources: tuple[str, ...]
+    faces: tuple[int, ...] = ()
+    consent: str = ""
+
+    def facts(self) -> dict[str, Any]:
+        """What is written: only what is known."""
+        every = {
+            "sources": list(self.sources),
+            "faces": list(self.faces),
+            "consent": self.consent,
+        }
+        return {name: value for name, value in every.items() if value}
+
+
+@dataclass(frozen=True, slots=True)
 class AuditRecord:
     """One thing that has happened. It has no image, no embedding and no name of a file.
 
@@ -38,6 +62,8 @@ class AuditRecord:
         sources: digests of the photos of the person to put in, made by `AuditLog.digest`.
         target: likewise, of the photo or clip to be changed.
         reference: likewise, of the photo of the person to replace.
+        references: likewise, of several of those.
+        people: who was put onto which faces, where that are several people.
         output: likewise, of what was answered.
         models: the models that worked on it: role to the first digits of a digest.
         policy: likewise, of the rules that held.
@@ -53,6 +79,8 @@ class AuditRecord:
     sources: tuple[str, ...] = ()
     target: str = ""
     reference: str = ""
+    references: tuple[str, ...] = ()
+    people: tuple[AuditedPerson, ...] = ()
     output: str = ""
     models: Mapping[str, str] = field(default_factory=dict)
     policy: str = ""
@@ -78,6 +106,8 @@ class AuditRecord:
             "sources": list(self.sources),
             "target": self.target,
             "reference": self.reference,
+            "references": list(self.references),
+            "people": [each.facts() for each in self.people],
             "output": self.output,
             "models": dict(self.models),
             "policy": self.policy,

@@ -9,6 +9,7 @@ import asyncio
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from function.trust.gate.consent import ConsentKind, ConsentPolicy
@@ -16,7 +17,7 @@ from function.trust.gate.content import ContentGate, covered
 from function.trust.gate.verdict import GateCheck, GateRefusedError, GateVerdict
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Sequence
+    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
@@ -75,20 +76,23 @@ class Gate:
     listeners: list[Callable[[GateVerdict], None]] = field(default_factory=list)
 
     def consent(
-        self, given: str | None, tier: str | None = None, sources: Sequence[bytes] = ()
+        self,
+        given: str | None,
+        tier: str | None = None,
+        people: Mapping[str, Sequence[bytes]] | None = None,
     ) -> ConsentStatement | None:
         """What a request says of consent; None where nothing is said and nothing has to be.
 
         Args:
             given: its field `consent`.
             tier: the word of the caller's tier; see `ConsentKind`.
-            sources: the photos of the person to put in, as files.
+            people: the people to put in by name, with their photos, as files.
 
         Raises:
             GateRefusedError: `consent_required`.
         """
         try:
-            found = self.consents.check(given, ConsentKind(tier) if tier else None, sources)
+            found = self.consents.check(given, ConsentKind(tier) if tier else None, people or {})
         except GateRefusedError as error:
             self._tell(error.verdict)
             raise
@@ -151,14 +155,14 @@ class Gate:
     def people(
         self,
         metric: Metric,
-        sources: Sequence[NDArray[np.float32]],
+        people: Sequence[Sequence[NDArray[np.float32]]],
         targets: Sequence[NDArray[np.float32]],
     ) -> list[GateVerdict]:
         """Look whether people are on lists.
 
         Args:
             metric: compares embeddings.
-            sources: float32 [n] of the person to put in, one for each photo.
+            people: float32 [n] of each person to put in, one for each photo.
             targets: likewise, of the faces that would be swapped.
 
         Raises:
@@ -166,13 +170,13 @@ class Gate:
         """
         now, verdicts = datetime.now(UTC), []
         if self.deny:
-            people = self.deny.people
-            found = (people.match(each, metric, now) for each in (*sources, *targets))
+            listed, sources = self.deny.people, chain.from_iterable(people)
+            found = (listed.match(each, metric, now) for each in (*sources, *targets))
             match = next(filter(None, found), None)
             verdict = GateVerdict(GateCheck.DENY_LIST, match is None, match.id if match else "")
             verdicts.append(self._decided(verdict, "refused_identity", _LISTED))
         if self.enrolled and self.only_enrolled:
-            verdicts.append(self._agreed(self.enrolled, metric, sources, now))
+            verdicts.append(self._agreed(self.enrolled, metric, people, now))
         return verdicts
 
     def age(
@@ -237,14 +241,19 @@ class Gate:
         self,
         enrolled: KeptList,
         metric: Metric,
-        sources: Sequence[NDArray[np.float32]],
+        people: Sequence[Sequence[NDArray[np.float32]]],
         now: datetime,
     ) -> GateVerdict:
-        """Whether every photo of the source shows the same person of the list."""
-        found = [enrolled.people.match(each, metric, now) for each in sources]
-        ids = {each.id if each else None for each in found}
-        agreed = len(ids) == 1 and None not in ids
-        note = found[0].id if agreed and found[0] else ""
+        """Whether of each person every photo shows the same person of the list."""
+        found = [
+            {
+                match.id if (match := enrolled.people.match(each, metric, now)) else ""
+                for each in photos
+            }
+            for photos in people
+        ]
+        agreed = bool(found) and all(len(ids) == 1 and "" not in ids for ids in found)
+        note = " ".join(chain.from_iterable(found)) if agreed else ""
         verdict = GateVerdict(GateCheck.CONSENT_LIST, agreed, note)
         return self._decided(verdict, "refused_identity", _ENROLLED)
 

@@ -18,6 +18,7 @@ from function.cli import lazy
 from function.cli.files import SUFFIXES
 from function.command import COMMANDS
 from function.images.formats import FORMATS
+from tests.function.video.films import scene
 
 
 @dataclass
@@ -106,6 +107,49 @@ class TestSwap:
     def test_several_sources_may_be_given(self, ember, hopper, collins, tmp_path):
         ended = ember("swap", hopper, hopper, collins, "-o", tmp_path / "out.jpg")
         assert ended.code == 0
+
+    @pytest.fixture
+    def pair(self, tmp_path):
+        """Collins on the left, Hopper on the right."""
+        path = tmp_path / "pair.png"
+        Image.fromarray(next(scene(1, (768, 432)))).save(path)
+        return path
+
+    def test_each_face_gets_a_source_of_its_own(self, ember, hopper, collins, pair, tmp_path):
+        out, photos = tmp_path / "out.png", tmp_path / "photos, of hopper"
+        photos.mkdir()
+        for name in ("a.jpg", "b.jpg"):
+            (photos / name).write_bytes(hopper.read_bytes())
+        ended = ember("swap", "--map", f"0={photos},{hopper}={collins}", pair, "-o", out, "--json")
+        assert ended.code == 0, ended.err
+        (report,) = ended.reports
+        assert [face["source"] for face in report["faces"]] == [str(photos), str(collins)]
+        for face in report["faces"]:
+            assert face["identity"]["after"] < face["identity"]["before"]
+        other = tmp_path / "other.png"
+        assert (
+            ember("swap", "--map", f"0={photos}", "--map", f"1={collins}", pair, "-o", other).code
+            == 0
+        )
+        assert format_of(other) == "PNG"
+
+    @pytest.mark.parametrize(
+        ("words", "said"),
+        [
+            (["--map", "0"], "not FACE=PHOTO"),
+            (["--map", "0=HOPPER,0=HOPPER"], "mapped twice"),
+            (["--map", "0=nowhere.jpg"], "does not exist"),
+            (["--map", "nobody.jpg=HOPPER"], "does not exist"),
+            (["--map", "0=HOPPER", "HOPPER"], "the target alone"),
+            (["--map", "0=HOPPER", "--faces", "all"], "the target alone"),
+            (["--faces", "0=a", "HOPPER"], "--map"),
+        ],
+    )
+    def test_a_map_that_makes_no_sense_is_told(self, ember, hopper, pair, tmp_path, words, said):
+        words = [word.replace("HOPPER", str(hopper)) for word in words]
+        ended = ember("swap", *words, pair, "-o", tmp_path / "out.jpg")
+        assert ended.code == 2
+        assert said in " ".join(ended.err.replace("│", "").split())
 
     def test_the_report_is_one_line_of_json(self, ember, hopper, collins, tmp_path):
         ended = ember("swap", hopper, collins, "-o", tmp_path / "out.jpg", "--json")

@@ -25,12 +25,12 @@ from tests.function.video.films import PHOTOS
 PRICES = read().prices
 
 
-def cost(target: bytes, *sources: bytes, like: bytes | None = None, faces: str = "all") -> int:
+def cost(target: bytes, *sources: bytes, likes: tuple[bytes, ...] = (), faces: str = "all") -> int:
     wanted = SwapRequest(
         tuple(Upload(each, "source") for each in sources or (HOPPER,)),
         Upload(target, "target"),
         Selection.parse(faces),
-        Upload(like, "like") if like else None,
+        tuple(Upload(each, "like") for each in likes),
     )
     return asyncio.run(price(PRICES, wanted))
 
@@ -111,8 +111,14 @@ def test_what_cannot_be_read_is_refused_and_has_no_price(target, code):
 
 def test_sources_and_a_reference_of_49_megapixels_are_in_the_price():
     large = photo(7000, 7000, quality=30)
-    assert cost(COLLINS, *[large] * 8, like=large, faces="like") == 1 + 7 + 1 + 9 * 5
+    assert cost(COLLINS, *[large] * 8, likes=(large,), faces="like") == 1 + 7 + 1 + 9 * 5
     assert asyncio.run(look_price(PRICES, Upload(large, "image"))) == 6
+
+
+def test_each_photo_of_the_people_of_a_map_is_in_the_price():
+    large = photo(7000, 7000, quality=30)
+    assert cost(COLLINS, HOPPER, HOPPER, faces="0=a,1=b") == 1 + 1
+    assert cost(COLLINS, HOPPER, large, likes=(HOPPER, large), faces="x=a,y=b") == 1 + 1 + 2 + 2 * 5
 
 
 def test_bytes_of_all_photos_are_in_the_price_of_a_batch():

@@ -270,7 +270,7 @@ def test_query_parameters_are_refused(live, path):
 
 
 def test_the_hint_names_the_field_that_was_probably_meant(live):
-    for name, near in {"sources": "source", "Target": "target", "fromat": "format"}.items():
+    for name, near in {"soruce": "source", "Target": "target", "fromat": "format"}.items():
         members = live.form("/v1/swap", (name, "x")).problem("unknown_field")
         assert members["hint"] == f"Did you mean `{near}`?"
     members = live.form("/v1/faces", ("zzz", "x")).problem("unknown_field")

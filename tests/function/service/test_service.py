@@ -160,7 +160,7 @@ async def test_the_photo_without_a_face_is_named(service, field):
         (empty if field == "source" else HOPPER,),
         empty if field == "target" else COLLINS,
         faces=Selection.parse("like") if field == "like" else Selection(),
-        like=empty if field == "like" else None,
+        likes=(empty,) if field == "like" else (),
     )
     with pytest.raises(Problem) as caught:
         await service.swap(wanted, Timings())

@@ -42,7 +42,8 @@ class Swapper:
 
     def __call__(self, target, out, faces="all", *, source=HOPPER, parts=None, **more):
         self.told = []
-        wanted = ClipRequest((source,), Path(target), Path(out), Selection.parse(faces), **more)
+        sources = source if isinstance(source, tuple) else (source,)
+        wanted = ClipRequest(sources, Path(target), Path(out), Selection.parse(faces), **more)
         return self.run(
             self.service.clip(
                 wanted,

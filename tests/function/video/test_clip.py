@@ -217,11 +217,32 @@ def test_only_the_faces_that_are_meant_are_swapped(folder, swap, plain):
 
 def test_the_person_on_a_reference_photo_is_followed(folder, swap, plain):
     out = folder / "like.mp4"
-    result = swap(plain, out, "like", like=COLLINS)
+    result = swap(plain, out, "like", likes=(COLLINS,))
     assert result.swapped == 25
     for before, after in list(zip(frames_of(plain), frames_of(out), strict=True))[::8]:
         assert changed(before, after)[2] < 150
         assert psnr(before[:, 200:], after[:, 200:]) > 32
+
+
+@pytest.mark.parametrize("way", ["0=h,1=c", "x=h,1=c"])
+def test_each_person_gets_the_face_that_is_put_onto_that_person(folder, swap, plain, way):
+    people = tuple(replace(each, name=n) for each, n in ((HOPPER, "h"), (COLLINS, "c")))
+    likes = (replace(COLLINS, name="x"),) if "x" in way else ()
+    each, once = folder / "each.mp4", folder / "once.mp4"
+    result = swap(plain, each, way, source=people, likes=likes)
+    assert (result.swapped, result.most_faces) == (25, 2)
+    swap(plain, once, "index:0", source=HOPPER)
+    for mapped, alone, before in list(
+        zip(frames_of(each), frames_of(once), frames_of(plain), strict=True)
+    )[::8]:
+        assert np.mean((mapped[:, :150].astype(int) - alone[:, :150]) ** 2) < 40  # PSNR of 32
+        assert np.abs(before[:, 200:].astype(int) - mapped[:, 200:]).max() > 80
+
+
+def test_a_place_that_is_not_in_the_first_frame_is_told(folder, swap, plain):
+    with pytest.raises(Problem, match="no face 2") as raised:
+        swap(plain, folder / "none.mp4", "2=h", source=(replace(HOPPER, name="h"),))
+    assert raised.value.code == "no_such_face"
 
 
 def test_quicktime_can_become_mp4_and_matroska(folder, swap):

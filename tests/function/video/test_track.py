@@ -12,7 +12,7 @@ import pytest
 from function.images.picture import Picture
 from function.telemetry.timings import Timings
 from function.video.smooth import Smooth
-from function.video.track import Targets, Tracker
+from function.video.track import TargetPerson, Targets, Tracker
 from tests.function.video.films import scene
 
 
@@ -80,7 +80,7 @@ def test_nobody_is_followed_into_an_empty_picture(tracker):
 def test_a_face_that_was_covered_is_found_again_and_is_the_same_person(pipeline):
     frames = list(scene(30))
     collins = identity(pipeline, frames[0], left=True)
-    tracker = Tracker(pipeline, Targets((collins,)), 25.0)
+    tracker = Tracker(pipeline, Targets((TargetPerson(collins),)), 25.0)
     covered = [frame.copy() for frame in frames]
     for frame in covered[10:14]:
         frame[:, :160] = 127
@@ -94,7 +94,7 @@ def test_a_face_that_was_covered_is_found_again_and_is_the_same_person(pipeline)
 def test_only_the_person_who_is_meant_is_given_in_any_frame(pipeline):
     frames = list(scene(25))
     hopper = identity(pipeline, frames[0], left=False)
-    middles, _ = follow(Tracker(pipeline, Targets((hopper,)), 25.0), frames)
+    middles, _ = follow(Tracker(pipeline, Targets((TargetPerson(hopper),)), 25.0), frames)
     assert all(len(each) == 1 and each[0][0] > 200 for each in middles)
 
 

@@ -129,7 +129,7 @@ def test_rules_that_would_read_outputs_of_each_other_are_refused(rules):
         (RULE.replace("{name}", "one.jpg"), "names one object"),
         (RULE.replace("gs://swapped", "gs://{bucket}"), "the bucket of `output`"),
         (RULE.replace("gs://swapped", "https://swapped"), "gs:// or file://"),
-        (RULE + 'faces = "like"', "cannot be like"),
+        (RULE + 'faces = "like"', "is all, largest"),
         (RULE + 'faces = "some"', "faces"),
         (RULE + 'format = "bmp"', "`format` is one of"),
         (RULE + "quality = 0", "from 1 to 100"),

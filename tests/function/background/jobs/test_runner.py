@@ -93,12 +93,24 @@ class TestTheRunner:
 
     async def test_the_swap_gets_all_that_the_request_said(self, runner):
         options = {"faces": "index:1", "format": "webp", "quality": 7, "enhance": 3, "weight": 60}
-        await self.ended(runner, await self.job(runner, sources=2, like=True, options=options))
+        await self.ended(runner, await self.job(runner, sources=2, like=1, options=options))
         (wanted,) = self.requests
         assert [each.field for each in wanted.sources] == ["source", "source"]
-        assert (wanted.target.data, wanted.like.data) == (b"photo", b"photo")
+        assert [each.data for each in (wanted.target, *wanted.likes)] == [b"photo", b"photo"]
         assert (wanted.format, wanted.quality, wanted.faces.named) == ("webp", 7, 1)
         assert (wanted.options.enhance, wanted.options.weight) == (3, 0.6)
+
+    async def test_the_swap_gets_the_names_of_all_people(self, runner):
+        names = {"source": ["a", "b", "a"], "like": ["x", "y"]}
+        options = {"faces": "0=a,x=b,y=a", "names": names}
+        spec = await self.job(runner, sources=3, like=2, options=options)
+        assert JobSpec.parse(spec.text()) == spec
+        await self.ended(runner, spec)
+        (wanted,) = self.requests
+        assert [each.name for each in wanted.sources] == ["a", "b", "a"]
+        assert [each.name for each in wanted.likes] == ["x", "y"]
+        assert len({*spec.inputs}) == 6
+        wanted.faces.check(["a", "b"], ["x", "y"])
 
     async def test_a_target_that_is_done_is_not_done_again(self, runner):
         self.failures = [Problem("storage_unavailable", "not now")]

@@ -60,7 +60,7 @@ async def test_a_name_is_taken_once_and_the_job_comes_back_as_it_was(store):
     whole = spec(
         sources=2,
         targets=3,
-        like=True,
+        like=1,
         options={"faces": "like", "format": "webp", "quality": 80},
         outputs=("gs://b/1", "gs://b/2", "gs://b/3"),
         prices=(1, 2, 3),

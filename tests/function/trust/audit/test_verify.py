@@ -288,7 +288,8 @@ JSON = st.recursive(
 
 
 @given(st.dictionaries(st.sampled_from(["audit", "chain", "key", "kind", "mac", "prev", "seq",
-                                        "seen", "count", "log", "watermark", "sources"]), JSON),
+                                        "seen", "count", "log", "watermark", "sources",
+                                        "references", "people"]), JSON),
        st.booleans())  # fmt: skip
 def test_whatever_stands_in_a_file_it_is_checked_to_its_end(changes, pure):
     facts = json.loads(ChainWriter(KEYLESS).line({"kind": "start"})) | changes

@@ -116,10 +116,40 @@ class TestTokens:
     def test_a_token_may_be_for_certain_photos_only(self, policy):
         mine, other = b"my photo", b"another"
         bound = token(photos=[hashlib.sha256(mine).hexdigest()])
-        assert policy.check(bound, None, [mine])
+        assert policy.check(bound, None, {"": [mine]})
         for sources in ([other], [mine, other], []):
-            assert "other photos" in refused(policy, bound, None, sources)
-        assert "other photos" in refused(policy, token(photos="all"), None, [mine])
+            assert "other photos" in refused(policy, bound, None, {"": sources})
+        assert "other photos" in refused(policy, token(photos="all"), None, {"": [mine]})
+
+    def test_of_several_people_each_has_a_token(self, policy):
+        photos = {"a": [b"1", b"2"], "b": [b"3"]}
+        own = {
+            name: token(
+                sub=f"actor {name}",
+                purpose=f"film {name}",
+                photos=[hashlib.sha256(each).hexdigest() for each in files],
+            )
+            for name, files in photos.items()
+        }
+        text = " ".join(f"{name}={each}" for name, each in own.items())
+        found = policy.check(text, None, photos)
+        assert (found.kind, found.text) == (SIGNED, "")
+        said = {name: (each.subject, each.text) for name, each in found.each.items()}
+        assert said == {"a": ("actor a", "film a"), "b": ("actor b", "film b")}
+        for wrong, says in [
+            (f"a={own['b']} b={own['a']}", "other photos"),
+            (f"a={own['a']}", "`b` is in only one"),
+            (f"{text} c={own['a']}", "`c` is in only one"),
+            (own["a"], "a token of its own"),
+            (token(), "a token of its own"),
+            (f"a={own['a']} b=Ben agrees", "signed token"),
+        ]:
+            assert says in refused(policy, wrong, None, photos)
+
+    def test_words_are_about_all_people(self):
+        photos = {"a": [b"1"], "b": [b"2"]}
+        found = ConsentPolicy(STATED).check("Anna and Ben agreed", None, photos)
+        assert (found.text, found.each) == ("Anna and Ben agreed", {})
 
     @pytest.mark.parametrize(("key", "algorithm"), [(RSA, "PS256"), (EC, "ES256"), (KEY, "EdDSA")])
     def test_every_usual_kind_of_key_signs(self, tmp_path, key, algorithm):

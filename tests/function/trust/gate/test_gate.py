@@ -126,26 +126,31 @@ class TestPeople:
         return gate
 
     def test_strangers_pass(self, gate):
-        (verdict,) = gate.people(DLIB, [B], [C])
+        (verdict,) = gate.people(DLIB, [[B]], [C])
         assert (verdict.check, verdict.allowed) == (GateCheck.DENY_LIST, True)
 
     def test_a_listed_person_is_neither_source_nor_target(self, gate):
         near = alike(A, 0.45)
-        for sources, targets in (([near], [C]), ([B, near], []), ([B], [C, near])):
-            error = refused("refused_identity", gate.people, DLIB, sources, targets)
+        for people, targets in (
+            ([[near]], [C]),
+            ([[B, near]], []),
+            ([[B], [C, near]], []),
+            ([[B]], [C, near]),
+        ):
+            error = refused("refused_identity", gate.people, DLIB, people, targets)
             assert error.verdicts == {"deny_list": f"refused {self.person.id}"}
             assert self.person.id not in error.detail + error.hint + str(error.extra)
 
     def test_somebody_who_looks_a_little_alike_passes(self, gate):
-        assert gate.people(DLIB, [alike(A, 0.51)], [])[0].allowed
+        assert gate.people(DLIB, [[alike(A, 0.51)]], [])[0].allowed
 
     def test_without_lists_nothing_is_said(self):
-        assert make().people(DLIB, [A], [B]) == []
+        assert make().people(DLIB, [[A]], [B]) == []
 
     def test_lists_of_cosines_have_their_own_distance(self, gate):
         mixed = A + 0.8 * B  # 1 - cosine of 0.22, whatever its length
-        refused("refused_identity", gate.people, ARCFACE, [np.asarray(7 * mixed)], [])
-        assert gate.people(ARCFACE, [np.asarray(A + 4 * B)], [])[0].allowed
+        refused("refused_identity", gate.people, ARCFACE, [[np.asarray(7 * mixed)]], [])
+        assert gate.people(ARCFACE, [[np.asarray(A + 4 * B)]], [])[0].allowed
 
     @pytest.fixture
     def enrolled(self, tmp_path):
@@ -156,13 +161,19 @@ class TestPeople:
         return gate
 
     def test_only_an_enrolled_person_is_a_source(self, enrolled):
-        (verdict,) = enrolled.people(DLIB, [alike(A, 0.3), alike(A, 0.1)], [C])
+        (verdict,) = enrolled.people(DLIB, [[alike(A, 0.3), alike(A, 0.1)]], [C])
         assert str(verdict) == f"allowed {self.one.id}"
-        refused("refused_identity", enrolled.people, DLIB, [C], [])
-        refused("refused_identity", enrolled.people, DLIB, [A, C], [])
+        refused("refused_identity", enrolled.people, DLIB, [[C]], [])
+        refused("refused_identity", enrolled.people, DLIB, [[A, C]], [])
 
     def test_photos_of_two_enrolled_people_are_not_one_source(self, enrolled):
-        refused("refused_identity", enrolled.people, DLIB, [A, B], [])
+        refused("refused_identity", enrolled.people, DLIB, [[A, B]], [])
+
+    def test_of_several_people_each_has_to_be_enrolled(self, enrolled):
+        (verdict,) = enrolled.people(DLIB, [[alike(A, 0.3), A], [B]], [C])
+        assert str(verdict) == f"allowed {self.one.id} {self.other.id}"
+        refused("refused_identity", enrolled.people, DLIB, [[A], [C]], [])
+        refused("refused_identity", enrolled.people, DLIB, [[A], []], [])
 
     def test_consent_that_has_ended_or_was_revoked_holds_no_more(self, enrolled):
         past = datetime.now(UTC) - timedelta(seconds=1)
@@ -231,7 +242,7 @@ async def test_it_reads_its_lists_before_it_runs_and_a_missing_one_is_an_error(t
     path.write_bytes(IdentityList((new_person("asked", MODEL, [A]),)).data())
     before = asyncio.all_tasks()
     async with gate.running():
-        refused("refused_identity", gate.people, DLIB, [A], [])
+        refused("refused_identity", gate.people, DLIB, [[A]], [])
         facts = gate.facts()["deny_list"]
         assert (facts["people"], facts["problem"]) == (1, None)
     assert asyncio.all_tasks() == before
