@@ -55,14 +55,14 @@ def test_it_is_made_whole_without_a_warning(made):
 
 
 def test_it_swaps(client, generated, file):
-    body = generated("models").SwapFilesBody([file(HOPPER)], file(COLLINS))
+    body = generated("models").SwapFilesBody(source=[file(HOPPER)], target=file(COLLINS))
     answer = generated("api.faces.swap").sync(client=client, body=body)
     with Image.open(answer.payload) as photo:
         assert photo.format == "JPEG"
 
 
 def test_the_report_about_a_swap_can_be_read(client, generated, file):
-    body = generated("models").SwapFilesBody([file(HOPPER)], file(COLLINS))
+    body = generated("models").SwapFilesBody(source=[file(HOPPER)], target=file(COLLINS))
     with client.with_headers({"Accept": "application/json"}) as asking:
         answer = generated("api.faces.swap").sync_detailed(client=asking, body=body)
     swap = generated("models").Swap.from_dict(json.loads(answer.content))
@@ -71,7 +71,7 @@ def test_the_report_about_a_swap_can_be_read(client, generated, file):
 
 def test_it_makes_a_job_and_has_its_result(client, generated, file):
     name = str(uuid.uuid4())
-    body = generated("models").PutJobFilesBody([file(HOPPER)], [file(COLLINS)])
+    body = generated("models").PutJobFilesBody(source=[file(HOPPER)], target=[file(COLLINS)])
     job = generated("api.jobs.put_job").sync(name, client=client, body=body)
     assert (job.id, job.lane) == (name, "bulk")
     told = generated("api.jobs.job")
