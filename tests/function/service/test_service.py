@@ -104,10 +104,9 @@ async def test_only_the_chosen_face_is_swapped(service):
     both.paste(photo("collins"), (0, 0))
     both.paste(photo("hopper"), (600, 0))
     target = upload(both, "target")
-    for faces, like, index in (("index:1", None, 1), ("like", upload(photo("collins"), "like"), 0)):
-        wanted = SwapRequest(
-            (HOPPER,), target, faces=Selection.parse(faces), like=like, format="png"
-        )
+    like = upload(photo("collins"), "like")
+    for faces, likes, index in (("index:1", (), 1), ("like", (like,), 0)):
+        wanted = SwapRequest((HOPPER,), target, Selection.parse(faces), likes, format="png")
         result = await service.swap(wanted, Timings())
         assert [face.face.index for face in result.faces] == [index]
 
