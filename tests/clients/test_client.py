@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import io
 from base64 import b64encode
+from pathlib import Path
 
 import httpx
 import pytest
@@ -28,6 +29,20 @@ def ember(server):
         yield client
 
 
+def data_uri(data):
+    return f"data:image/jpeg;base64,{b64encode(data).decode()}"
+
+
+def both():
+    """A photo with Hopper at the left and Collins at the right."""
+    made, whole = io.BytesIO(), Image.new("RGB", (256, 128))
+    for place, path in enumerate((HOPPER, COLLINS)):
+        with Image.open(path) as photo:
+            whole.paste(photo, (place * 128, 0))
+    whole.save(made, "PNG")
+    return made.getvalue()
+
+
 def test_a_swap_has_the_photo_and_all_that_is_known_of_it(ember, tmp_path):
     swap = ember.swap(HOPPER, COLLINS, format="png", request_id="one")
     path = swap.save(tmp_path / "out.png")
@@ -43,7 +58,7 @@ def test_a_swap_has_the_photo_and_all_that_is_known_of_it(ember, tmp_path):
 
 
 def test_photos_are_paths_or_bytes_or_uris_which_mix(ember):
-    uri = f"data:image/jpeg;base64,{b64encode(HOPPER.read_bytes()).decode()}"
+    uri = data_uri(HOPPER.read_bytes())
     wish = {"request_id": "same", "quality": 90}
     swaps = [
         ember.swap(source, target, **wish).image
@@ -74,6 +89,16 @@ def test_several_sources_and_options_go_with_it(ember):
     assert raised.value.members["faces"]
     with pytest.raises(problems.BadValue):
         ember.swap(HOPPER, COLLINS, quality=1000)
+
+
+@pytest.mark.parametrize("give", [Path, lambda path: data_uri(path.read_bytes())])
+def test_each_face_may_have_a_person_of_its_own(ember, give):
+    people = {"grace": [give(HOPPER), give(HOPPER)], "eileen": give(COLLINS)}
+    faces = {0: "eileen", "her": "grace"}
+    swap = ember.swap(people, both(), faces=faces, likes={"her": give(COLLINS)})
+    assert [face.source for face in swap.faces] == ["eileen", "grace"]
+    assert swap.source is None
+    assert swap.sources.keys() == people.keys()
 
 
 def test_faces_and_verification(ember):

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from ember_client.exchange import Answer, Lost, Plan, Send
     from ember_client.options import CallOptions, JobOptions, SwapOptions
-    from ember_client.photos import Photo
+    from ember_client.photos import Photo, Source
     from ember_client.results import Faces, File, Job, JobPage, Swap, Verification
 
 T = TypeVar("T")
@@ -59,7 +59,7 @@ class AsyncClient:
 
     async def swap(
         self,
-        source: Photo | Sequence[Photo],
+        source: Source,
         target: Photo,
         **options: Unpack[SwapOptions],
     ) -> Swap:
@@ -73,7 +73,7 @@ class AsyncClient:
 
     async def submit(
         self,
-        source: Photo | Sequence[Photo],
+        source: Source,
         target: Photo | Sequence[Photo],
         *,
         id: str | None = None,  # noqa: A002

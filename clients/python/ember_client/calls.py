@@ -4,24 +4,26 @@ from __future__ import annotations
 
 import json
 import uuid
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote
 
 from ember_client.errors import UnexpectedAnswer
 from ember_client.exchange import Answer, Call, Patience, Pause, Plan, exchange
-from ember_client.photos import body, several
+from ember_client.photos import body
 from ember_client.reading import read
 from ember_client.results import Faces, File, Job, JobPage, Swap, Verification
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
-    from ember_client.photos import Photo
+    from ember_client.photos import Photo, Source
 
 T = TypeVar("T")
 
 _JSON = "application/json"
+_PHOTOS = {"like", "likes"}
 _OF_CALLS = {"lane", "timeout_s", "request_id"}
 _SHORTEST_S, _LONGEST_S = 0.2, 2.0
 
@@ -42,30 +44,28 @@ class Calls:
         """Wait until a replica takes traffic."""
         yield from exchange(Call("GET", "/readyz", self._headers({})), self.patience)
 
-    def swap(
-        self, source: Photo | Sequence[Photo], target: Photo, options: Mapping[str, Any]
-    ) -> Plan[Swap]:
+    def swap(self, source: Source, target: Photo, options: Mapping[str, Any]) -> Plan[Swap]:
         """`POST /v1/swap`."""
-        photos = {"source": several(source), "target": (target,)}
+        photos = {_field(source): source, "target": target}
         return self._post("/v1/swap", photos, options, Swap)
 
     def faces(self, image: Photo, options: Mapping[str, Any]) -> Plan[Faces]:
         """`POST /v1/faces`."""
-        return self._post("/v1/faces", {"image": (image,)}, options, Faces)
+        return self._post("/v1/faces", {"image": image}, options, Faces)
 
     def verify(self, file: Photo, options: Mapping[str, Any]) -> Plan[Verification]:
         """`POST /v1/verify`."""
-        return self._post("/v1/verify", {"file": (file,)}, options, Verification)
+        return self._post("/v1/verify", {"file": file}, options, Verification)
 
     def submit(
         self,
-        source: Photo | Sequence[Photo],
+        source: Source,
         target: Photo | Sequence[Photo],
         name: str | None,
         options: Mapping[str, Any],
     ) -> Plan[Job]:
         """`PUT /v1/jobs/{id}`: the id is what makes it one job, however often it is sent."""
-        photos = {"source": several(source), "target": several(target)}
+        photos = {_field(source): source, "target": target}
         path = _path(name or uuid.uuid4().hex)
         call = Call("PUT", path, self._headers(options), **_upload(photos, options))
         return self._read(call, Job)
@@ -102,7 +102,7 @@ class Calls:
     def _post(
         self,
         path: str,
-        photos: Mapping[str, tuple[Photo, ...]],
+        photos: Mapping[str, Source],
         options: Mapping[str, Any],
         kind: type[T],
     ) -> Plan[T]:
@@ -126,13 +126,18 @@ class Calls:
         return headers
 
 
-def _upload(photos: Mapping[str, tuple[Photo, ...]], options: Mapping[str, Any]) -> dict[str, Any]:
-    values = {name: value for name, value in options.items() if name not in _OF_CALLS}
-    if "like" in values:
-        photos = {**photos, "like": (values.pop("like"),)}
+def _upload(photos: Mapping[str, Source], options: Mapping[str, Any]) -> dict[str, Any]:
+    more = {name: value for name, value in options.items() if name in _PHOTOS}
+    values = {name: value for name, value in options.items() if name not in _OF_CALLS | _PHOTOS}
+    if isinstance(values.get("faces"), Mapping):
+        values["faces"] = ",".join(f"{face}={name}" for face, name in values["faces"].items())
     if "output" in values:
         values["output"] = " ".join(values["output"])
-    return body(photos, values)
+    return body({**photos, **more}, values)
+
+
+def _field(source: Source) -> str:
+    return "sources" if isinstance(source, Mapping) else "source"
 
 
 def _path(job: Job | str) -> str:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from ember_client.exchange import Answer, Lost, Plan, Send
     from ember_client.options import CallOptions, JobOptions, SwapOptions
-    from ember_client.photos import Photo
+    from ember_client.photos import Photo, Source
     from ember_client.results import Faces, File, Job, JobPage, Swap, Verification
 
 T = TypeVar("T")
@@ -72,14 +72,15 @@ class Client:
 
     def swap(
         self,
-        source: Photo | Sequence[Photo],
+        source: Source,
         target: Photo,
         **options: Unpack[SwapOptions],
     ) -> Swap:
         """Put the person of `source` into `target`.
 
         Args:
-            source: 1 to 8 photos of the person.
+            source: 1 to 8 photos of the person; or of several people by name, for a person of
+                each face: `{"ann": "ann.jpg", "bob": "bob.jpg"}` with `faces={0: "ann", 2: "bob"}`.
             target: the photo to change, or a short animation; a video needs a job.
             options: as `SwapOptions` has them.
         """
@@ -95,7 +96,7 @@ class Client:
 
     def submit(
         self,
-        source: Photo | Sequence[Photo],
+        source: Source,
         target: Photo | Sequence[Photo],
         *,
         id: str | None = None,  # noqa: A002
@@ -104,7 +105,7 @@ class Client:
         """Make a job: a swap that is done when there is time, and outlives its replica.
 
         Args:
-            source: 1 to 8 photos of the person.
+            source: as of `swap`.
             target: 1 to 50 photos, animations or videos to change.
             id: 20 to 64 of letters, digits, `_` and `-`. The same request with the same id is
                 one job, however often it is sent; by default each call makes one.

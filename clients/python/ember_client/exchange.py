@@ -34,7 +34,7 @@ class Call:
         headers: by name.
         params: of the query.
         fields: of a form, by name.
-        files: of a form: names and contents.
+        files: of a form: for each its field, its name and what is in it.
         json: a body that is no form.
         repeatable: whether sending it twice does no more than sending it once.
     """
@@ -44,7 +44,7 @@ class Call:
     headers: Mapping[str, str] = field(default_factory=dict)
     params: Mapping[str, str] = field(default_factory=dict)
     fields: Mapping[str, str] = field(default_factory=dict)
-    files: tuple[tuple[str, bytes], ...] = ()
+    files: tuple[tuple[str, str, bytes], ...] = ()
     json: Mapping[str, Any] | None = None
     repeatable: bool = True
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal, TypedDict
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from ember_client.photos import Photo
 
@@ -29,8 +29,10 @@ class SwapOptions(CallOptions, total=False):
     """Of a swap.
 
     Attributes:
-        faces: which faces of the target: `all`, `largest`, `index:0,2`, `like`.
+        faces: which faces of the target: `all`, `largest`, `index:0,2`, `like`; of several people,
+            who is put onto each: `{0: "ann", "old": "bob"}`, where `old` is one of `likes`.
         like: a photo of the person to replace; with `faces="like"`.
+        likes: photos of people to replace, by name.
         format: of the result; by default the target's own, else PNG.
         quality: 1 to 100, where the format loses quality.
         boost: side in pixels up to which faces are made.
@@ -41,8 +43,9 @@ class SwapOptions(CallOptions, total=False):
         label: the language of a label in the picture, or `off`.
     """
 
-    faces: str
+    faces: str | Mapping[int | str, str]
     like: Photo
+    likes: Mapping[str, Photo]
     format: Literal["jpeg", "png", "webp", "avif"]
     quality: int
     boost: int

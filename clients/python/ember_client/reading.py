@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 from base64 import b64decode
+from collections.abc import Mapping
 from datetime import datetime
 from functools import cache
 from types import NoneType, UnionType
@@ -43,6 +44,8 @@ def _value(hint: Any, value: Any) -> Any:
         return None if value is None else _value(hint, value)
     if origin is tuple:
         return tuple(_value(arguments[0], each) for each in value)
+    if origin is Mapping:
+        return {name: _value(arguments[1], each) for name, each in value.items()}
     if isinstance(hint, type) and dataclasses.is_dataclass(hint):
         return read(hint, value)
     if hint is datetime:

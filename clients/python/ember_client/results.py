@@ -78,6 +78,7 @@ class Face:
         pose: how it is turned.
         warnings: codes.
         identity: of a swapped face.
+        source: of several people, the name of the one who was put in.
     """
 
     index: int
@@ -88,6 +89,7 @@ class Face:
     pose: Pose
     warnings: tuple[str, ...]
     identity: Identity | None = None
+    source: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,22 +145,24 @@ class Swap:
         width: of the photo.
         height: of the photo.
         image: the photo.
-        source: the face that was put in.
+        source: the face that was put in; None of several people.
         faces: those of the target that were replaced, from left to right.
         marks: what the photo carries.
         warnings: codes of what may look wrong, for the whole photo.
         timings: of each stage.
+        sources: of several people, the face of each by name.
     """
 
     request_id: str
     width: int
     height: int
     image: File
-    source: SourceFace
+    source: SourceFace | None
     faces: tuple[Face, ...]
     marks: Marks
     warnings: tuple[str, ...]
     timings: tuple[Timing, ...]
+    sources: Mapping[str, SourceFace] = field(default_factory=dict)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the photo; what was there is replaced.

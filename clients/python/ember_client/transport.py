@@ -25,7 +25,7 @@ def request(url: str, step: Send) -> dict[str, Any]:
         "headers": call.headers,
         "params": call.params,
         "data": call.fields or None,
-        "files": [(name, (name, data)) for name, data in call.files] or None,
+        "files": [(field, (name, data)) for field, name, data in call.files] or None,
         "json": call.json,
         "timeout": httpx.Timeout(step.timeout_s, connect=connect_s),
     }
