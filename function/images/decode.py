@@ -32,6 +32,10 @@ _NOISE = hashlib.shake_128(b"no pixels").digest(4096).replace(b"\xff", b"\xfe")
 
 _log = logging.getLogger(__name__)
 
+_PHOTOS = {
+    f"image/{kind}" for kind in ("jpeg", "png", "gif", "webp", "avif", "heic", "tiff", "bmp")
+}
+
 _TURNS = {
     2: Image.Transpose.FLIP_LEFT_RIGHT,
     3: Image.Transpose.ROTATE_180,
@@ -74,7 +78,7 @@ def decode(
         raise Problem("bad_image", f"The {name} is empty (0 bytes).", image=name)
     kind = signature.image_format(data)
     if kind is None:
-        declared = f", though sent as {media_type[:80]}" if media_type else ""
+        declared = f", though sent as {media_type}" if media_type in _PHOTOS else ""
         raise Problem(
             "unsupported_media_type",
             f"The {name} is {signature.describe(data)}{declared}.",

@@ -26,12 +26,12 @@ export class Alert {
     if (problem.code === "unauthenticated") ask();
     const kind = refusal(problem.code);
     this.#element.classList.toggle("gentle", kind !== null);
-    const { title = "The page has failed", code, detail, hint, request_id: id } = problem;
+    const { title = "The page has failed", code, detail, hint, file, request_id: id } = problem;
     // How a program states consent is of no use here: the page asks for it.
     const texts = [detail, code === "consent_required" ? null : hint, kind].filter(Boolean);
     const whom = kind ? "To have it looked at, tell whoever runs this server: request " : "Request ";
     this.#element.replaceChildren(
-      element("strong", {}, title),
+      element("strong", {}, file ? `${title}: ${file}` : title),
       ...texts.map((text) => element("p", {}, text)),
       ...(id ? [element("p", { className: "soft" }, whom, element("code", {}, id))] : []),
     );

@@ -1,7 +1,7 @@
 /** The page: two zones, one button, one result. */
 
 import { Alert } from "./alert.js";
-import { Replica, post } from "./api.js";
+import { Problem, Replica, post } from "./api.js";
 import * as consent from "./consent.js";
 import { say } from "./dom.js";
 import { add } from "./jobs.js";
@@ -11,6 +11,12 @@ import { check, start } from "./verify.js";
 import { checking } from "./views.js";
 import { doing, refusal, time } from "./words.js";
 import { Zone } from "./zone.js";
+
+const LINK = {
+  title: "That was a link, and not the photo itself",
+  detail: "This page loads nothing from other places.",
+  hint: "Copy the photo there (“Copy image”) and paste it here; or save it, and drop the file.",
+};
 
 const get = (id) => document.getElementById(id);
 const [swap, cancel, reason, chip] = ["swap", "cancel", "reason", "phase"].map(get);
@@ -48,12 +54,17 @@ start(replica);
 replica.check();
 
 /** Give pasted or dropped files to the zone they touch, or else to the first with room. */
-function place(event, { files }, where) {
-  if (!files.length) return;
+function place(event, data, where) {
+  const { files } = data;
+  const [link] = event.type === "drop" ? data.getData("text/uri-list").split(/\s/, 1) : [];
+  if (!files.length && !link) return;
   event.preventDefault();
-  if (checking()) return check(files[0]);
+  if (checking()) return files.length ? check(files[0]) : undefined;
   const touched = zones.find((zone) => zone.element.contains(where));
-  (touched ?? zones.find((zone) => !zone.photos.length) ?? target).add([...files]);
+  const zone = touched ?? zones.find((each) => !each.photos.length) ?? target;
+  if (files.length) zone.add([...files]);
+  else if (link.startsWith(`${location.origin}/`)) zone.load(link);
+  else alert.show(new Problem(LINK));
 }
 
 /** Why a swap cannot be asked for now, or null. */

@@ -27,7 +27,10 @@ export class Photo extends EventTarget {
     this.#url = URL.createObjectURL(file);
     const image = element("img", { src: this.#url, alt: file.name, draggable: false });
     image.onload = () => this.#shape(image.naturalWidth, image.naturalHeight);
-    image.onerror = () => image.replaceWith(element("p", {}, "No preview of this kind of file"));
+    image.onerror = () => {
+      image.replaceWith(element("p", {}, "No preview of this kind of file"));
+      this.#frame.classList.add("blind");
+    };
     this.#frame.append(image);
     const remove = element("button", { type: "button", className: "remove" }, "×");
     remove.ariaLabel = `Remove ${file.name}`;
@@ -76,7 +79,7 @@ export class Photo extends EventTarget {
       this.faces = answer.faces;
     } catch (error) {
       if (this.#abort.signal.aborted) return;
-      this.problem = error;
+      this.problem = Object.assign(error, { file: this.file.name });
       this.element.classList.add("broken");
     }
     this.dispatchEvent(new Event("change"));

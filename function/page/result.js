@@ -38,15 +38,21 @@ export async function show(answer, target) {
   const comparable = shown.status === "fulfilled"; // a HEIC photo, say, has no before here
   compare.classList.toggle("single", !comparable);
   divider.disabled = !comparable;
-  // Begin just left of the first swapped face, so that it is seen whole.
-  const left = Math.min(...answer.faces.map((face) => face.box.left)) / answer.width;
-  divide(Math.min(Math.max(100 * left - 3, 4), 50));
+  divide(opening(answer));
   const pictures = comparable ? [before, after] : [after];
   find(".faces").replaceChildren(...answer.faces.map((face) => likeness(face, pictures)));
   warn(answer);
   waterfall(answer);
   const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
   section.scrollIntoView({ behavior: still ? "instant" : "smooth" });
+}
+
+/** Where the divider begins: left of a face, so that it is seen whole, but with a "before" to see. */
+function opening({ faces, width }) {
+  const lefts = faces.map(({ box }) => (100 * box.left) / width - 3).sort((a, b) => a - b);
+  const free = lefts.find((left) => left >= 15 && left <= 60);
+  const [{ box }] = faces;
+  return free ?? Math.min(Math.max((50 * (box.left + box.right)) / width, 15), 85);
 }
 
 function divide(percent) {

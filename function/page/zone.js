@@ -23,12 +23,13 @@ export class Zone extends EventTarget {
     };
     for (const button of element.querySelectorAll(".choose")) button.onclick = () => input.click();
     for (const button of element.querySelectorAll(".sample")) {
-      button.onclick = () => this.#sample(button.dataset.sample);
+      button.onclick = () => this.load(button.querySelector("img").src);
     }
     const over = (event) => {
       const leaves = event.type === "dragleave" && !element.contains(event.relatedTarget);
-      const files = event.dataTransfer.types.includes("Files");
-      element.classList.toggle("over", files && !leaves && event.type !== "drop");
+      const { types } = event.dataTransfer;
+      const photo = types.includes("Files") || types.includes("text/uri-list");
+      element.classList.toggle("over", photo && !leaves && event.type !== "drop");
     };
     for (const type of ["dragover", "dragleave", "drop"]) element.addEventListener(type, over);
     replica.addEventListener("change", () => this.#tell());
@@ -42,10 +43,12 @@ export class Zone extends EventTarget {
 
   /** What keeps these photos from being swapped, or null. @returns {?string} */
   get obstacle() {
-    const which = this.photos.length > 1 ? "One of the photos" : "This photo";
-    if (this.problem) return `${which} cannot be used.`;
-    if (this.photos.some((photo) => photo.faces?.length === 0)) return `${which} shows no face.`;
     const [photo] = this.photos;
+    const name = ({ file }) => (this.photos.length > 1 ? file.name : "This photo");
+    const broken = this.photos.find(({ problem }) => problem);
+    if (broken) return `${name(broken)} cannot be used.`;
+    const faceless = this.photos.find(({ faces }) => faces?.length === 0);
+    if (faceless) return `${name(faceless)} shows no face.`;
     const none = photo?.selectable && photo.faces && photo.selected.length === 0;
     return none ? "Select at least one face." : null;
   }
@@ -63,10 +66,11 @@ export class Zone extends EventTarget {
     this.#change();
   }
 
-  async #sample(name) {
+  /** Put a photo of this page itself on the stage, as the samples are. @param {string} url */
+  async load(url) {
     try {
-      const blob = await (await fetch(`/samples/${name}.jpg`)).blob();
-      this.add([new File([blob], `${name}.jpg`, { type: blob.type })]);
+      const blob = await (await fetch(url)).blob();
+      this.add([new File([blob], url.replace(/.*\//, ""), { type: blob.type })]);
     } catch {
       this.#replica.check(); // which says what is wrong
     }

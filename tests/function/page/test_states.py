@@ -6,10 +6,20 @@ import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from PIL import Image
 from playwright.sync_api import expect
 
 from function.quality_warning import QualityWarning
-from tests.function.page.helpers import await_faces, await_result, named, put, stage_samples, swap
+from function.service.service import sample
+from tests.function.page.helpers import (
+    await_faces,
+    await_result,
+    named,
+    png,
+    put,
+    stage_samples,
+    swap,
+)
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -96,6 +106,23 @@ def test_a_broken_image_is_explained_and_removing_it_clears_the_page(visit: Visi
     page.get_by_role("button", name="Remove broken.jpg").click()
     expect(alert).to_be_hidden()
     expect(page.get_by_role("button", name="Choose a photo")).to_be_focused()
+
+
+def test_of_several_photos_the_one_that_is_meant_is_named(visit: Visit) -> None:
+    page = visit()
+    good = named("good.jpg", sample("hopper"), "image/jpeg")
+    clip = b"\0\0\0\x18ftypisom\0\0\0\0isomavc1" + bytes(64)
+    put(page, "source", good, named("ours.mp4", clip, "video/mp4"))
+    alert = page.get_by_role("alert")
+    expect(alert.locator("strong")).to_contain_text(": ours.mp4")
+    expect(alert).to_contain_text("is a video")
+    expect(alert).not_to_contain_text("though")
+    expect(page.locator("#source-note")).to_have_text("ours.mp4 cannot be used.")
+    page.get_by_role("button", name="Remove ours.mp4").click()
+    empty = png(Image.new("RGB", (64, 64)))
+    put(page, "source", named("sky.png", empty, "image/png"))
+    expect(page.locator("#source-note")).to_have_text("sky.png shows no face.")
+    expect(alert).to_be_hidden()
 
 
 def test_a_refused_swap_takes_the_focus_to_the_reason(visit: Visit) -> None:

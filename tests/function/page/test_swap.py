@@ -73,6 +73,35 @@ def test_a_drop_beside_the_zones_fills_an_empty_one_and_does_not_leave_the_page(
     await_faces(page.locator("#source"), 1)
 
 
+@pytest.mark.parametrize(("path", "taken"), [("", False), ("/samples/hopper.jpg", True)])
+def test_a_dropped_link_is_a_photo_of_the_page_itself_or_is_explained(
+    visit: Visit, path: str, taken: bool
+) -> None:
+    page = visit()
+    here = page.evaluate("location.origin")
+    link = f"{here}{path}" if taken else "https://elsewhere.example/photo.jpg"
+    data = page.evaluate_handle(
+        """(link) => {
+          const data = new DataTransfer();
+          data.setData("text/uri-list", link);
+          return data;
+        }""",
+        link,
+    )
+    stage = page.locator("#target .stage")
+    stage.dispatch_event("dragover", {"dataTransfer": data})
+    expect(page.locator("#target")).to_have_class(re.compile("over"))
+    stage.dispatch_event("drop", {"dataTransfer": data})
+    if taken:
+        await_faces(page.locator("#target"), 1)
+        expect(page.get_by_role("img", name="hopper.jpg")).to_be_visible()
+    else:
+        expect(page.get_by_role("alert")).to_contain_text("That was a link")
+        expect(page.get_by_role("alert")).to_contain_text("Copy the photo there")
+        stage_samples(page)
+        expect(page.get_by_role("alert")).to_be_hidden()
+
+
 def test_control_v_fills_the_first_empty_zone_or_the_focused_one(
     visit: Visit, photos: Path
 ) -> None:
