@@ -41,14 +41,17 @@ def main() -> int:
         side: trees.export(ref, trees.ROOT / "build" / "quality" / "trees")
         for side, ref in (("before", wanted.against), ("now", wanted.now))
     }
-    made = {side: trees.swap_all(tree, wanted.out / side, every) for side, tree in code.items()}
+    made = {
+        side: trees.swap_all(tree, trees.workplace(tree, wanted.out / side), every)
+        for side, tree in code.items()
+    }
     judged = [
         judged_pair(judge, pair, made["before"][pair.name], made["now"][pair.name])
         for pair in every
         if all(pair.name in swapped for swapped in made.values())
     ]
     print(report.table(judged))
-    print(f"\n{report.warned(judged)}")
+    print(f"\n{report.means(judged)}\n\n{report.warned(judged)}")
     report.draw(wanted.out, judge, judged)
     print(f"\ncontact sheets: {wanted.out}/sheet-*.png")
     if wanted.sheet:
@@ -73,23 +76,22 @@ def clips(judge: Judge, code: dict[str, Path], out: Path) -> str:
     lines = ["| clip | points: target → before → now, % | colour: target → before → now, ΔE |"]
     lines.append("|---|---|---|")
     names = [f"{one}-{other}" for one, other in _CLIPS]
+    places = {side: trees.workplace(tree, out / f"{side}-clips") for side, tree in code.items()}
     for name, (_, other) in zip(names, _CLIPS, strict=True):
-        film(photo(other), out / f"{name}.target.mp4")
+        film(photo(other), out / f"{name}.mp4")
     for side, tree in code.items():
         tasks = [
             {
                 "name": name,
                 "source": str(trees.ROOT / PHOTOS[one]),
-                "target": str(out / f"{name}.target.mp4"),
-                "out": str(out / f"{name}.{side}.mp4"),
+                "target": str(out / f"{name}.mp4"),
+                "out": str(places[side] / f"{name}.mp4"),
             }
             for name, (one, _) in zip(names, _CLIPS, strict=True)
         ]
-        folder = out / f"{side}-clips"
-        folder.mkdir(exist_ok=True)
-        trees.run(tree, folder, {"clips": tasks})
+        trees.run(tree, places[side], {"clips": tasks})
     for name in names:
-        found = [measured(judge, out / f"{name}.{side}.mp4") for side in ("target", *code)]
+        found = [measured(judge, folder / f"{name}.mp4") for folder in (out, *places.values())]
         jitter = " → ".join(f"{each.jitter:.2f}" for each in found)
         colour = " → ".join(f"{each.colour:.2f}" for each in found)
         lines.append(f"| {name} | {jitter} | {colour} |")

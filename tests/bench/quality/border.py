@@ -19,6 +19,7 @@ _WIDTH = 300.0  # pixels to which a face is brought before it is judged
 _LINE = (-0.02, 0.08)  # from outside to inside of the border, in face widths: where a seam shows
 _NEAR = 0.16  # face widths on both sides of the border
 _INSIDE, _OUTSIDE = (0.05, 0.13), (0.0, 0.06)  # rings whose colours are compared
+_STRONG = 95  # percent of the cells have less detail than what is compared
 _SECTORS = 24
 _LEAST = 12  # cells of a ring in one sector
 _SKIN = 16.0  # ΔE from the face's median: more is hair, cloth, background
@@ -111,12 +112,14 @@ class Border:
         return float(np.mean(steps)) if steps else 0.0
 
     def sharpness(self, target: Pixels, result: Pixels) -> float:
-        """Fine detail inside over that around, by the same of the target.
+        """The strongest detail inside over that around, by the same of the target.
 
-        What is around did not change, so this is what the face has over what it had.
+        What is around did not change, so this is what the face has over what it had. Only the
+        strongest counts (eyes, lips, brows): every face has that, whatever its skin.
         """
-        was, now = (_detail(self._lab(each)[..., 0])[self._middle] for each in (target, result))
-        return float(np.median(now) / max(float(np.median(was)), 0.02))
+        both = (_detail(self._lab(each)[..., 0])[self._middle] for each in (target, result))
+        was, now = (float(np.percentile(each, _STRONG)) for each in both)
+        return now / max(was, 0.02)
 
     def error(self, right: Pixels, result: Pixels) -> float:
         """How far the face is from the picture that is right, mean ΔE."""

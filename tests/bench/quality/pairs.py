@@ -26,12 +26,14 @@ class Pair:
 
     Attributes:
         name: short, a file's name.
+        kind: of such pairs together.
         about: what is hard about it.
         source, target: make uint8 [H, W, 3] RGB.
         right: what must come of it, for a head that is put on itself; else None.
     """
 
     name: str
+    kind: str
     about: str
     source: Callable[[], Pixels]
     target: Callable[[], Pixels]
@@ -48,13 +50,13 @@ def _samples() -> Iterator[Pair]:
     """The two people of the samples, and both in other light, of other size and quality."""
     for name, one, other in (("h-c", "hopper", "collins"), ("c-h", "collins", "hopper")):
         source, target = (lambda one=one: photo(one)), (lambda other=other: photo(other))
-        yield Pair(name, "the samples", source, target)
+        yield Pair(name, "samples", "the samples", source, target)
         for kind, (about, change) in TARGETS.items():
             changed = lambda change=change, other=other: change(photo(other))  # noqa: E731
-            yield Pair(f"{name}-{kind}", f"target {about}", source, changed)
+            yield Pair(f"{name}-{kind}", "samples, changed", f"target {about}", source, changed)
         for kind, (about, change) in SOURCES.items():
             changed = lambda change=change, one=one: change(photo(one))  # noqa: E731
-            yield Pair(f"{name}-{kind}", f"source {about}", changed, target)
+            yield Pair(f"{name}-{kind}", "samples, changed", f"source {about}", changed, target)
 
 
 _PORTRAITS = [
@@ -82,7 +84,7 @@ def _portraits() -> Iterator[Pair]:
     """Historical portraits and paintings."""
     for one, other, about in _PORTRAITS:
         source, target = (lambda one=one: photo(one)), (lambda other=other: photo(other))
-        yield Pair(f"{one}-{other}", about, source, target)
+        yield Pair(f"{one}-{other}", "portraits", about, source, target)
 
 
 _CROSSED = [
@@ -102,7 +104,7 @@ def _heads(studio: Studio) -> Iterator[Pair]:
 
     for one, other in _CROSSED:
         about = f"{one} on {other}, a made head"
-        yield Pair(f"{one}-{other}", about, picture(one), picture(other))
+        yield Pair(f"{one}-{other}", "made heads", about, picture(one), picture(other))
 
 
 _SAME: list[tuple[str, str, str, dict[str, object], dict[str, object]]] = [
@@ -130,6 +132,7 @@ def _known(studio: Studio) -> Iterator[Pair]:
         right = {key: value for key, value in on_target.items() if key != "spectacles"}
         yield Pair(
             f"same-{kind}",
+            "made heads on themselves",
             f"itself, {about}",
             lambda head=head, on=on_source: studio.picture(head, **on),
             lambda head=head, on=on_target: studio.picture(head, **on),

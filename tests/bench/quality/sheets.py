@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     Pixels = NDArray[np.uint8]
 
-_SIDE, _TEXT = 230, 34
+_SIDE, _TEXT = 200, 34
 _WIDE = 1.7
 """How much is shown, in face heights."""
 
@@ -43,7 +43,7 @@ def row(pictures: Sequence[Pixels], texts: Sequence[str]) -> Pixels:
         cell[:_SIDE, 2:-2] = picture
         for number, line in enumerate(text.split("\n")):
             at = 4, _SIDE + 13 + 14 * number
-            cv2.putText(cell, line, at, cv2.FONT_HERSHEY_SIMPLEX, 0.4, (0, 0, 0), 1, cv2.LINE_AA)
+            cv2.putText(cell, line, at, cv2.FONT_HERSHEY_SIMPLEX, 0.37, (0, 0, 0), 1, cv2.LINE_AA)
         cells.append(cell)
     return np.concatenate(cells, 1)
 

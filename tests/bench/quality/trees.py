@@ -65,6 +65,13 @@ def export(ref: str, folder: Path) -> Path:
     return place
 
 
+def workplace(tree: Path, other: Path) -> Path:
+    """The folder for what the code of `tree` makes: its own for a commit, else `other`."""
+    place = tree / other.name if _COMMIT.fullmatch(tree.name) else other
+    place.mkdir(parents=True, exist_ok=True)
+    return place
+
+
 def run(
     tree: Path, work: Path, tasks: dict[str, list[dict[str, str]]]
 ) -> dict[str, dict[str, Any]]:
@@ -72,21 +79,31 @@ def run(
 
     What a commit has made is not made again from the same files.
     """
-    told, report = work / "tasks.json", work / "report.json"
+    told, report, kept = (work / f"{name}.json" for name in ("tasks", "report", "kept"))
+    known: dict[str, dict[str, Any]] = {}
+    if kept.exists() and _COMMIT.fullmatch(tree.name):
+        known = json.loads(kept.read_text())
+    script = sha256(_CHILD.read_bytes()).hexdigest()
+    seals = {}
     for task in (task for some in tasks.values() for task in some):
         both = (Path(task[role]).read_bytes() for role in ("source", "target"))
-        task["files"] = sha256(b"".join(both)).hexdigest()
-    text = json.dumps({"tree": str(tree), "script": _CHILD.read_text(), **tasks})
-    known = report.exists() and told.read_text() == text and _COMMIT.fullmatch(tree.name)
-    if not known:
-        report.unlink(missing_ok=True)
-        told.write_text(text)
+        seals[task["name"]] = sha256(script.encode() + b"".join(both)).hexdigest()
+    fresh = {
+        kind: [
+            task for task in some if known.get(task["name"], {}).get("seal") != seals[task["name"]]
+        ]
+        for kind, some in tasks.items()
+    }
+    if any(fresh.values()):
+        told.write_text(json.dumps({"tree": str(tree), **fresh}))
         environ = {name: value for name, value in os.environ.items() if name[:6] != "EMBER_"}
         environ["PYTHONPATH"] = str(tree)
         command = [sys.executable, str(_CHILD), str(told)]
         subprocess.run(command, check=True, env=environ, cwd=work)
-    found: dict[str, dict[str, Any]] = json.loads(report.read_text())
-    return found
+        for name, found in json.loads(report.read_text()).items():
+            known[name] = {**found, "seal": seals[name]}
+        kept.write_text(json.dumps(known))
+    return {name: known[name] for name in seals if name in known}
 
 
 def swap_all(tree: Path, work: Path, pairs: Iterable[Pair]) -> dict[str, Swapped]:
@@ -98,7 +115,6 @@ def swap_all(tree: Path, work: Path, pairs: Iterable[Pair]) -> dict[str, Swapped
         pairs: what to swap.
     """
     tasks = []
-    work.mkdir(parents=True, exist_ok=True)
     for pair in pairs:
         files = {}
         for role, pixels in (("source", pair.source()), ("target", pair.target())):
