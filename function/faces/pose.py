@@ -19,7 +19,7 @@ _HEAD = np.array(
     [[-0.50, -0.44, 0.15], [0.50, -0.44, 0.15], [0, -0.05, -0.51], [-0.47, 0.46, 0.10],
      [0.47, 0.46, 0.10]]
 )  # fmt: skip
-_TURNED, _TURNED_APART = 40.0, 35.0  # degrees
+_TURNED, _TURNED_APART = 31.0, 30.0  # degrees; see docs/quality.md
 
 
 def estimate(mesh: NDArray[np.float32]) -> Pose:
