@@ -11,6 +11,7 @@ import numpy as np
 from function.faces import align, geometry
 from function.faces.options import Mask
 from function.faces.swappers import crop_masks
+from function.faces.swappers.cutouts import Cutouts
 from function.faces.swappers.paste import paste
 
 if TYPE_CHECKING:
@@ -22,6 +23,10 @@ if TYPE_CHECKING:
     from function.faces.options import SwapOptions
     from function.faces.swappers.crop_masks import Occlusion
     from function.runtime.engine import Engine
+
+    Crop = NDArray[np.uint8]
+    Matrix = NDArray[np.float64]
+    Soft = NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -49,10 +54,12 @@ class Enhancer:
     Args:
         engine: runs float32 [N, 3, size, size], RGB from -1 to 1, to the same.
         spec: of its family.
+        cutout: the side of the cutouts that the engine takes instead; 0 if it takes no cutouts.
     """
 
-    def __init__(self, engine: Engine, spec: EnhancerFamily) -> None:
+    def __init__(self, engine: Engine, spec: EnhancerFamily, cutout: int = 0) -> None:
         self._engine, self.spec = engine, spec
+        self._cutouts = Cutouts(engine, spec.size, spec.size, cutout) if cutout else None
 
     def reach(self, five: NDArray[np.float32]) -> NDArray[np.float32]:
         """The corners of the crop in the image, float32 [4, 2]."""
@@ -76,20 +83,44 @@ class Enhancer:
             occlusion: finds what covers a face.
             gray: whether the canvas must stay gray.
         """
-        size = self.spec.size
+        size, cutouts = self.spec.size, None if gray else self._cutouts
+        if not options.uses(Mask.OCCLUSION, else_=True):
+            occlusion = None
+        box = crop_masks.stepped(crop_masks.box(size) * np.float32(options.enhance / 100))
         for places in align.rounds(faces, self.spec.template):
-            matrices = [align.matrix(faces[n].five, self.spec.template, size) for n in places]
-            crops = [
-                geometry.crop(canvas, matrix, (size, size), cv2.BORDER_REPLICATE)
-                for matrix in matrices
-            ]
-            images = align.planes(np.stack(crops), 1 / 127.5, -1.0)
-            results = self._engine.run(images)[0]
-            levels = np.clip(results * np.float32(127.5) + np.float32(128), 0, 255)
-            shares = [crop_masks.box(size) * np.float32(options.enhance / 100)] * len(places)
-            if occlusion and options.uses(Mask.OCCLUSION, else_=True):
-                seen = occlusion.masks(crops)
-                shares = [np.minimum(*pair) for pair in zip(shares, seen, strict=True)]
-            patches = np.ascontiguousarray(levels.astype(np.uint8).transpose(0, 2, 3, 1))
-            for patch, share, matrix in zip(patches, shares, matrices, strict=True):
-                paste(canvas, patch, share, matrix, gray=gray)
+            direct: list[Matrix] = []
+            rest: list[Matrix] = []
+            for n in places:
+                matrix = align.matrix(faces[n].five, self.spec.template, size)
+                taken = cutouts and cutouts.take(canvas, matrix, size)
+                (direct if taken else rest).append(matrix)
+            if cutouts and direct:
+                crops = _crops(canvas, direct, size) if occlusion else []
+                cutouts.change(canvas, direct, _shares(box, crops, len(direct), occlusion))
+            if rest:
+                crops = _crops(canvas, rest, size)
+                shares = _shares(box, crops, len(rest), occlusion)
+                for patch, share, matrix in zip(self.make(crops), shares, rest, strict=True):
+                    paste(canvas, patch, share, matrix, gray=gray)
+
+    def make(self, crops: Sequence[Crop]) -> Sequence[Crop]:
+        """Faces enhanced, as one batch: uint8 [size, size, 3] RGB each."""
+        if self._cutouts:
+            return self._cutouts.make(crops)
+        results = self._engine.run(align.planes(np.stack(crops), 1 / 127.5, -1.0))[0]
+        levels = np.clip(results * np.float32(127.5) + np.float32(128), 0, 255).astype(np.uint8)
+        return list(np.ascontiguousarray(levels.transpose(0, 2, 3, 1)))
+
+
+def _crops(canvas: Crop, matrices: Sequence[Matrix], size: int) -> list[Crop]:
+    there = size, size
+    return [geometry.crop(canvas, each, there, cv2.BORDER_REPLICATE) for each in matrices]
+
+
+def _shares(
+    box: Soft, crops: Sequence[Crop], count: int, occlusion: Occlusion | None
+) -> list[Soft]:
+    """How much of each crop counts."""
+    if occlusion is None:
+        return [box] * count
+    return [np.minimum(box, seen) for seen in occlusion.masks(crops)]

@@ -30,6 +30,12 @@ if TYPE_CHECKING:
     """Makes a stage of the pipeline from an engine and the model's entry in the manifest."""
 
 
+OWN_SIDE = 256
+"""Up to this side swappers make a face as large as it is without being asked for."""
+CUTOUT = ("cutout", "cutout.there", "cutout.back", "cutout.mask")
+"""The first inputs of a graph that takes cutouts, instead of a crop."""
+
+
 @dataclass(frozen=True, slots=True)
 class Family:
     """One kind of model, and the code that runs it.
@@ -51,6 +57,17 @@ class Family:
     constants: Mapping[str, float] = field(default_factory=dict)
     rank: int = 0
     options: Mapping[str, tuple[str, ...] | tuple[float, float]] = field(default_factory=dict)
+
+    def cut(self, side: int) -> Family:
+        """The same for graphs that take cutouts; see `function.faces.swappers.cutouts`.
+
+        Args:
+            side: of the cutouts.
+        """
+        swaps, size = len(self.items) > 1, self.items[0][1]
+        made = max(size, OWN_SIDE) if swaps else size
+        items = ((side, side, 3), (2, 3), (2, 3), (made, made), *self.items[1:])
+        return replace(self, items=items, inputs=(*CUTOUT, *self.inputs[1:]))
 
     def ports(self, model: Model) -> Ports:
         """How engines of a model are run; its options may give other constants."""
@@ -86,19 +103,25 @@ def _generator(engine: Engine, model: Model) -> Generator:
     from function.faces.swappers.generator import SPECS, Generator
 
     latent = str(model.options.get("latent", "insightface"))
-    return Generator(engine, SPECS[model.family], lambda: model.path, latent)
+    return Generator(engine, SPECS[model.family], lambda: model.path, latent, cutout_of(model))
 
 
 def _enhancer(engine: Engine, model: Model) -> Enhancer:
     from function.faces.enhance import SPECS, Enhancer
 
-    return Enhancer(engine, SPECS[model.family])
+    return Enhancer(engine, SPECS[model.family], cutout_of(model))
+
+
+def cutout_of(model: Model) -> int:
+    """The side of the cutouts that a model takes; 0 if it takes crops."""
+    return int(model.options.get("cutout", 0))
 
 
 CPU = "cpu"
 """The option `device` of a model that is not to run on a GPU, wherever the others do."""
 
 _FEW, _SOME = (1, 2, 4), (1, 4)
+_CUTOUTS: dict[str, tuple[Any, ...]] = {"cutout": (0, 4096)}
 _EMBEDDING = (512,)
 
 
@@ -106,14 +129,14 @@ def _swap(side: int, *source: int, order: tuple[str, ...] = ("target", "source")
     """A swapper of square images; `source` is the shape of its source, an embedding if none."""
     items = ((3, side, side), source or _EMBEDDING)
     latents = {"latent": ("insightface", "facefusion")} if side == 128 else {}
-    return Family(_generator, items, order, _SOME, options=latents)
+    return Family(_generator, items, order, _SOME, options=_CUTOUTS | latents)
 
 
 def _enhance(side: int, weight: float | None = None) -> Family:
     """An enhancer of square images, perhaps with a weight."""
     weights = {} if weight is None else {"weight": weight}
     ranges = dict.fromkeys(weights, (0.0, 1.0))
-    return Family(_enhancer, ((3, side, side),), constants=weights, options=ranges)
+    return Family(_enhancer, ((3, side, side),), constants=weights, options=_CUTOUTS | ranges)
 
 
 FAMILIES: dict[tuple[str, str], Family] = {
@@ -164,7 +187,8 @@ _MESH = ("landmarks", "face_mesh_468")
 
 def family_of(model: Model) -> Family:
     """The family of a model whose manifest is checked."""
-    return FAMILIES[model.role, model.family]
+    found, side = FAMILIES[model.role, model.family], cutout_of(model)
+    return found.cut(side) if side else found
 
 
 def check(manifest: Sequence[Model]) -> None:

@@ -19,6 +19,7 @@ from function.runtime import onnxfile
 from function.weights import proof
 from function.weights.change import changed, kinds, loaded
 from warmup.failures import DamagedError
+from warmup.plans.precision import exact
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -72,8 +73,9 @@ def make(
     blocked = [*float16.DEFAULT_OP_BLOCK_LIST, *keep]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of values that are rounded; the outputs count
+        model = loaded(graph)
         model = float16.convert_float_to_float16(
-            loaded(graph), keep_io_types=not outside, op_block_list=blocked
+            model, keep_io_types=not outside, op_block_list=blocked, node_block_list=exact(model)
         )
     _join(model.graph)
     OnnxModel(model).topological_sort()  # casts were put last

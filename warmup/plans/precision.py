@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     Feed = Mapping[str, NDArray[np.generic]]
     """The inputs of one run by name; the first axis of each is 1."""
 
+EXACT = "exact/"
+"""How the names of operators begin that stay in float32: those that compute places in a picture."""
+
 _QUANTISED = ["Conv", "ConvTranspose", "Gemm", "MatMul"]
 _OPSET = 13  # the first whose scales can differ by channel
 _FORMAT = 1
@@ -43,11 +46,17 @@ def half(source: Path, target: Path) -> Path:
     from onnxruntime.transformers.float16 import convert_float_to_float16
 
     try:
-        model = convert_float_to_float16(onnx.load(source), keep_io_types=True)
+        model = onnx.load(source)
+        model = convert_float_to_float16(model, keep_io_types=True, node_block_list=exact(model))
     except Exception as error:
         raise BuildError(f"{source.name} cannot be converted to fp16: {error}") from error
     onnx.save(model, target, save_as_external_data=True, location=f"{target.name}.data")
     return target
+
+
+def exact(model: Any) -> list[str]:
+    """The names of a graph's operators that stay in float32."""
+    return [node.name for node in model.graph.node if node.name.startswith(EXACT)]
 
 
 def eighth(source: Path, target: Path, ranges: Mapping[str, tuple[float, float]]) -> Path:

@@ -1,6 +1,7 @@
 """Which part of a crop is replaced: masks of several kinds, of which the least counts.
 
-All are float32 [S, S], 0 for what stays and 1 for what is replaced, on square crops.
+All are float32 [S, S], 0 for what stays and 1 for what is replaced, on square crops, in whole
+steps, so that they lose nothing when they go to a device as bytes.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ _BLUR = 0.3  # of the box mask, as a part of half the side
 _SOFTEN = 5.0  # pixels
 _OCCLUSION_SIDE, _REGION_SIDE = 256, 512
 _MEAN, _DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)  # of ImageNet, RGB
+STEPS = 255
+"""Of masks, from 0 to 1."""
 _FACE_PARTS = (1, 2, 3, 4, 5, 6, 10, 11, 12, 13)
 """Skin, brows, eyes, glasses, nose, mouth and lips among the 19 parts that BiSeNet tells apart."""
 
@@ -40,7 +43,7 @@ def box(size: int) -> Soft:
     mask[edge:-edge, edge:-edge] = 1
     if width:
         blurred = cv2.GaussianBlur(mask, (0, 0), 0.25 * width)
-        mask = np.clip(blurred, 0, 1).astype(np.float32)
+        mask = stepped(blurred)
     # The blur leaves a trace of the border; at the very edge there must be nothing to see.
     mask[[0, -1]] = 0
     mask[:, [0, -1]] = 0
@@ -59,7 +62,12 @@ def area(outline: NDArray[np.float32], size: int) -> Soft:
 def softened(mask: Soft) -> Soft:
     """The same with a soft edge that lies inside."""
     blurred = cv2.GaussianBlur(mask, (0, 0), _SOFTEN)
-    return np.asarray((np.clip(blurred, 0.5, 1) - 0.5) * 2, np.float32)
+    return stepped((np.clip(blurred, 0.5, 1) - 0.5) * 2)
+
+
+def stepped(mask: Soft) -> Soft:
+    """The same in whole steps, and within its limits."""
+    return np.asarray(np.rint(np.clip(mask, 0, 1) * STEPS) / STEPS, np.float32)
 
 
 class Occlusion:

@@ -12,7 +12,9 @@ import numpy as np
 
 from function.faces import align, geometry
 from function.faces.face import embedding_of
+from function.faces.families import OWN_SIDE
 from function.faces.swappers import emap
+from function.faces.swappers.cutouts import Cutouts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -66,6 +68,11 @@ class SwapperFamily:
     source: SourceInput = SourceInput.UNIT
     photo: tuple[align.Template, int] | None = None
 
+    @property
+    def made(self) -> int:
+        """The side up to which a face is made as large as it is without being asked for."""
+        return max(self.size, OWN_SIDE)
+
 
 _HALF = (0.5, 0.5, 0.5)
 _IMAGENET = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
@@ -109,6 +116,10 @@ class Generator:
         latent: "insightface": a projected identity gets length 1 again, as the model's makers do
             it; "facefusion": it does not, and `SwapOptions.weight` mixes it with what was not
             projected.
+        cutout: the side of the cutouts that the engine takes instead; 0 if it takes no cutouts.
+
+    Attributes:
+        cutouts: how an engine that takes them is run.
     """
 
     def __init__(
@@ -117,8 +128,10 @@ class Generator:
         spec: SwapperFamily,
         path: Callable[[], Path],
         latent: str = "insightface",
+        cutout: int = 0,
     ) -> None:
         self._engine, self.spec, self._path = engine, spec, path
+        self.cutouts = Cutouts(engine, spec.size, spec.made, cutout) if cutout else None
         self._as_published = latent == "insightface"
 
     @property
@@ -194,6 +207,8 @@ class Generator:
         Returns:
             uint8 of the same shapes.
         """
+        if self.cutouts:
+            return self.cutouts.make(crops, inputs)
         spec = self.spec
         tiles = [split(crop, spec.size) for crop in crops]
         counts = [len(each) for each in tiles]

@@ -30,11 +30,8 @@ if TYPE_CHECKING:
     from function.faces.swappers.protocol import SourceFace
     from function.runtime.engine import Engine
 
-    Crop = NDArray[np.uint8]
     Rows = NDArray[np.float32]
 
-_OWN_SIDE = 256
-"""Up to this side a face is made as large as it is in the photo without being asked for."""
 _COVERED = 0.15  # share of the middle of a face that is hidden
 
 
@@ -74,10 +71,24 @@ class NeuralSwapper:
         """Replace the targets as one batch, unless crops overlap; their warnings."""
         found: dict[int, tuple[QualityWarning, ...]] = {}
         for places in align.rounds(targets, self._generator.spec.template):
-            some, theirs = [targets[n] for n in places], [sources[n] for n in places]
-            warnings = self._swap(canvas, some, theirs, options, gray=gray)
-            found.update(zip(places, warnings, strict=True))
+            direct = [n for n in places if self._direct(canvas, targets[n], options, gray=gray)]
+            for some in (direct, [n for n in places if n not in direct]):
+                if faces := [targets[n] for n in some]:
+                    theirs = [sources[n] for n in some]
+                    how = {"gray": gray, "direct": some is direct}
+                    warnings = self._swap(canvas, faces, theirs, options, **how)
+                    found.update(zip(some, warnings, strict=True))
         return [found[n] for n in range(len(targets))]
+
+    def _direct(
+        self, canvas: NDArray[np.uint8], target: Face, options: SwapOptions, *, gray: bool
+    ) -> bool:
+        """Whether the model can cut a face out and put it back itself."""
+        cutouts, spec = self._generator.cutouts, self._generator.spec
+        if cutouts is None or gray or (self._regions and options.uses(Mask.REGION)):
+            return False
+        size = spec.size * _factor(target, spec, options)
+        return cutouts.take(canvas, align.matrix(target.five, spec.template, size), size)
 
     def _swap(
         self,
@@ -87,43 +98,44 @@ class NeuralSwapper:
         options: SwapOptions,
         *,
         gray: bool,
+        direct: bool,
     ) -> list[tuple[QualityWarning, ...]]:
-        """Replace faces whose crops do not overlap."""
+        """Replace faces whose crops do not overlap; see `_direct`."""
         spec = self._generator.spec
         sizes = [spec.size * _factor(target, spec, options) for target in targets]
         places = [
             align.matrix(target.five, spec.template, size)
             for target, size in zip(targets, sizes, strict=True)
         ]
+        shown = self._occlusion and options.uses(Mask.OCCLUSION, else_=True)
         crops = [
             geometry.crop(canvas, place, (size, size), cv2.BORDER_REPLICATE)
             for place, size in zip(places, sizes, strict=True)
+            if shown or not direct
         ]
         inputs = self._generator.source_inputs(sources, targets, options.weight, self._convert)
-        seen = self._seen(crops, options)
-        made = self._generator.make(crops, inputs)
+        seen = self._occlusion.masks(crops) if self._occlusion and shown else []
+        made = [] if direct else self._generator.make(crops, inputs)
         soft = [crop_masks.box(size) for size in sizes]
         if seen:
             soft = [np.minimum(*pair) for pair in zip(soft, seen, strict=True)]
-        if self._regions and options.uses(Mask.REGION):
+        if made and self._regions and options.uses(Mask.REGION):
             parts = self._regions.masks(made)
             soft = [np.minimum(*pair) for pair in zip(soft, parts, strict=True)]
         for n, target in enumerate(targets):
             if target.outline is not None and options.uses(Mask.AREA):
                 outline = geometry.apply(places[n], target.outline)
                 soft[n] = np.minimum(soft[n], crop_masks.area(outline, sizes[n]))
-            paste(canvas, made[n], soft[n], places[n], gray=gray)
+        if direct and (cutouts := self._generator.cutouts):
+            cutouts.change(canvas, places, soft, inputs)
+        else:
+            for patch, mask, place in zip(made, soft, places, strict=True):
+                paste(canvas, patch, mask, place, gray=gray)
         covered = [_covered(mask) for mask in seen] or [False] * len(targets)
         return [
             _warnings(target, source, covered=hidden)
             for target, source, hidden in zip(targets, sources, covered, strict=True)
         ]
-
-    def _seen(self, crops: Sequence[Crop], options: SwapOptions) -> list[Rows]:
-        """The part of each face that nothing covers; empty where that does not count."""
-        if self._occlusion and options.uses(Mask.OCCLUSION, else_=True):
-            return self._occlusion.masks(crops)
-        return []
 
 
 def _factor(face: Face, spec: SwapperFamily, options: SwapOptions) -> int:
@@ -132,7 +144,7 @@ def _factor(face: Face, spec: SwapperFamily, options: SwapOptions) -> int:
         return max(1, options.boost // spec.size)
     edge = align.corners(face.five, spec.template)
     side = float(np.linalg.norm(edge[1] - edge[0]))
-    return max(1, min(round(side / spec.size), _OWN_SIDE // spec.size))
+    return max(1, min(round(side / spec.size), spec.made // spec.size))
 
 
 def _covered(seen: Rows) -> bool:

@@ -1,8 +1,8 @@
-"""Types of numbers at the seam: float32 outside, whatever the graph wants inside."""
+"""Types of numbers at the seam: float32, or bytes, outside, whatever the graph wants inside."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -45,12 +45,20 @@ def inward(array: NDArray[np.float32], dtype: DTypeLike) -> NDArray[np.generic]:
     Whole numbers are rounded to, and kept within, what the type can hold.
     """
     wanted = np.dtype(dtype)
-    if wanted.kind in "iu":
+    if wanted.kind in "iu" and array.dtype != wanted:
         limits = np.iinfo(wanted)
         array = np.clip(np.rint(array), limits.min, limits.max)
     return np.ascontiguousarray(array, wanted)
 
 
 def outward(arrays: Iterable[NDArray[np.generic]]) -> list[NDArray[np.float32]]:
-    """Outputs as everyone else wants them; the same arrays where they are float32 already."""
-    return [array.astype(np.float32, copy=False) for array in arrays]
+    """Outputs as everyone else wants them; the same arrays where they are float32 already.
+
+    Bytes stay bytes, as pictures would become four times as large.
+    """
+    return [plain(array) for array in arrays]
+
+
+def plain(array: NDArray[Any], *, copy: bool = False) -> NDArray[Any]:
+    """An output as everyone else wants it; see `outward`."""
+    return array.astype(array.dtype if array.dtype == np.uint8 else np.float32, copy=copy)

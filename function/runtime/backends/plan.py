@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from function.runtime.backends.dtypes import inward
+from function.runtime.backends.dtypes import inward, plain
 from function.runtime.engine import PROVIDERS, Ports
 
 if TYPE_CHECKING:
@@ -236,7 +236,7 @@ class PlanEngine:
         """A copy of an output that is the caller's own."""
         if array.ndim < self._ports.rank:
             array = array[None]
-        return array[:rows].astype(np.float32)
+        return plain(array[:rows], copy=True)
 
 
 @dataclass(frozen=True, slots=True)
