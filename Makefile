@@ -295,6 +295,9 @@ bench-overhead: $(VENV)/.dev ## a call that does nothing, through all of admissi
 bench-elastic: $(VENV)/.dev ## planned settings against naive ones on simulated loads
 	$(BIN)/python -m tests.bench.elastic $(ARGS)
 
+bench-bytes: $(VENV)/.dev ## what a swap copies to a GPU and back, and the shapes of a replica
+	$(BIN)/python -m tests.bench.crossings
+
 bench-trust: $(VENV)/.dev ## what the gate, the marks and the audit cost a swap, and a start
 	$(BIN)/python -m tests.bench.trust $(ARGS)
 

@@ -1,7 +1,8 @@
-"""`ember models inspect`, `batch` and `fp16`: single .onnx files."""
+"""`ember models inspect`, `batch`, `fp16` and `cutout`: single .onnx files."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 from contextlib import contextmanager
 from pathlib import Path
@@ -104,6 +105,47 @@ def fp16(
     found = half.make(file, out, inputs=inputs, least=least, keep=keep, outside=half_inputs)
     sizes = " instead of ".join(f"{path.stat().st_size / 1e6:,.1f} MB" for path in (out, file))
     click.echo(f"{out}: {sizes}; outputs like those in float32 to {found:.6f} (cosine)")
+
+
+@click.command()
+@click.argument("file", type=_FILE)
+@_OUT
+@_FORCE
+@click.option("--family", help="Of the network; found by its shapes and its name without it.")
+@click.option(
+    "--side",
+    type=click.IntRange(min=16, max=4096),
+    help="Of the cutouts, in pixels; half as much again as a face is made without it.",
+)
+def cutout(
+    *, file: Path, out: Path | None, force: bool, family: str | None, side: int | None
+) -> None:
+    """Have a swapper or an enhancer cut faces out and put them back itself.
+
+    Then a face crosses the bus to the GPU once each way, as bytes. Writes another graph, and says
+    what its entry in the manifest needs. FILE stays as it is.
+    """
+    from function.faces.signatures import candidates, recognise
+    from function.runtime import onnxfile
+
+    with needing_onnx():
+        from function.weights import cutout as made
+    graph = onnxfile.read(file)
+    found = next((each for each in candidates(graph) if each.family == family), None)
+    if (known := found or (None if family else recognise(graph))) is None:
+        several = ", ".join(dict.fromkeys(each.family for each in candidates(graph)))
+        raise Failure(
+            f"{file}: which family is it? --family says it: {several or 'none fits'}",
+            Exit.BAD_INPUT,
+        )
+    out = place(out or file.with_suffix(".cutout.onnx"), force=force)
+    side = made.make(file, out, known.role, known.family, side)
+    with out.open("rb") as content:
+        digest = hashlib.file_digest(content, "sha256").hexdigest()
+    click.echo(f"{out}: makes of cutouts what {file.name} makes of crops. Its entry has")
+    click.echo(f'  family = "{known.family}"\n  uri = "{out.absolute().as_uri()}"')
+    click.echo(f'  size = {out.stat().st_size}\n  sha256 = "{digest}"')
+    click.echo(f"  options = {{ cutout = {side} }}")
 
 
 def _facts(graph: Graph) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from function.cli.failure import Failure
-from function.cli.graphs import batch, fp16, inspect, needing_onnx, place
+from function.cli.graphs import batch, cutout, fp16, inspect, needing_onnx, place
 from function.cli.publishing import configmap, publish
 from function.exits import Exit
 from warmup import cli
@@ -135,7 +135,7 @@ models = click.Group(
     "models",
     commands=[
         *cli.models.commands.values(),
-        *(check, import_, inspect, batch, fp16, image, publish, configmap),
+        *(check, import_, inspect, batch, fp16, cutout, image, publish, configmap),
     ],
     help=cli.models.help,
 )

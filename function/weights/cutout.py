@@ -7,31 +7,33 @@ network gives the same graph, to the byte.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import cv2
 import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper, version_converter
 
+from function.faces import families
 from function.faces.enhance import SPECS as ENHANCERS
-from function.faces.enhance import Enhancer
 from function.faces.families import CUTOUT, FAMILIES
 from function.faces.swappers.crop_masks import STEPS
 from function.faces.swappers.generator import SPECS as SWAPPERS
-from function.faces.swappers.generator import Generator, SwapperFamily
+from function.faces.swappers.generator import SwapperFamily
 from function.runtime import onnxfile
 from function.runtime.backends.onnx import OnnxEngine
 from function.runtime.cpus import usable_cpus
-from function.runtime.engine import Ports
 from function.weights import proof
 from function.weights.change import changed, loaded
+from warmup.models.file import File
+from warmup.models.manifest import Model
 from warmup.plans.precision import EXACT
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from function.faces.families import Family
+    from function.faces.swappers.generator import Generator
 
 _CHANGED = "cutout.changed"
 _OPSET = 16  # the first with GridSample
@@ -82,7 +84,7 @@ def make(source: Path, out: Path, role: str, family: str, side: int | None = Non
     ends.put(picture.name, result.name, found)
     with changed(model, graph, out, f"it takes cutouts of {side} pixels") as draft:
         try:
-            _prove(source, draft, found, spec, side)
+            _prove(source, draft, role, family, side)
         except proof.UnprovenError as error:
             raise proof.UnprovenError(f"{source}: {error}") from None
     return side
@@ -159,9 +161,7 @@ class _Ends:
         value = self._op("Sub", value, self._channels(mean / deviation))
         self._named(picture, "Cast", value, to=kind)
 
-    def _repeat(
-        self, name: str, value: onnx.ValueInfoProto, network: list[onnx.NodeProto]
-    ) -> None:
+    def _repeat(self, name: str, value: onnx.ValueInfoProto, network: list[onnx.NodeProto]) -> None:
         """Give what a face gets to each of its small images."""
         item = [each.dim_value for each in value.type.tensor_type.shape.dim][1:]
         count = self._factor**2
@@ -186,7 +186,7 @@ class _Ends:
         return value
 
     def _paste(self, whole: str, made: str) -> None:
-        """Blend what was made into the cutouts; see `paste`, and cv2.blendLinear for the epsilon."""
+        """Blend what was made into the cutouts; see `paste`. The epsilon is cv2.blendLinear's."""
         mask = self._reshape(self._float(CUTOUT[3]), -1, 1, self._made, self._made)
         both = self._op("Concat", made, mask, axis=1)
         both = self._sample(both, CUTOUT[2], self._side, "zeros")
@@ -254,7 +254,7 @@ class _Ends:
 
 
 def _opset(model: onnx.ModelProto) -> int:
-    return max(each.version for each in model.opset_import if each.domain in {"", "ai.onnx"})
+    return max(int(each.version) for each in model.opset_import if each.domain in {"", "ai.onnx"})
 
 
 def _at_opset(model: onnx.ModelProto) -> onnx.ModelProto:
@@ -267,22 +267,20 @@ def _at_opset(model: onnx.ModelProto) -> onnx.ModelProto:
         raise proof.UnprovenError(f"it cannot be brought to opset {_OPSET}: {error}") from error
 
 
-def _prove(source: Path, draft: Path, family: Family, spec: SwapperFamily, side: int) -> None:
-    """See that both make the same of two random faces."""
-    inputs = family.cut(side).inputs
-    made = family.cut(side).items[3][0]
-    rng = np.random.default_rng(0)
-    items = onnxfile.read(source).items
-    crops = [rng.integers(0, 256, (made, made, 3), np.uint8) for _ in range(items or 2)]
-    more = [rng.standard_normal(item).astype(np.float32) for item in family.items[1:]]
+def _prove(source: Path, draft: Path, role: str, family: str, side: int) -> None:
+    """See that both make the same of random faces."""
+    found = FAMILIES[role, family].cut(side)
+    made, rng = found.items[3][0], np.random.default_rng(0)
+    count = onnxfile.read(source).items or 2
+    crops = [rng.integers(0, 256, (made, made, 3), np.uint8) for _ in range(count)]
+    more = [[rng.standard_normal(item, np.float32)] * count for item in found.items[4:]]
     faces = []
-    for path, names, cutout in ((source, family.inputs, 0), (draft, inputs, side)):
-        engine = OnnxEngine(path, usable_cpus(), ports=Ports(names, family.constants, family.rank))
-        if more:
-            model = Generator(engine, spec, lambda: source, cutout=cutout)
-            faces.append(model.make(crops, more * len(crops)))
-        else:
-            faces.append(Enhancer(engine, spec, cutout).make(crops))
+    for path, cutout in ((source, 0), (draft, side)):
+        file = File(role, path.as_uri(), path.stat().st_size, "", path)
+        model = Model(role, family, file, "", options={"cutout": cutout})
+        engine = OnnxEngine(path, usable_cpus(), ports=families.ports(model))
+        stage = cast("Generator", families.family_of(model).stage(engine, model))
+        faces.append(stage.make(crops, *more))
     worst = max(int(cv2.absdiff(*each).max()) for each in zip(*faces, strict=True))
     if worst > _WITHIN:
         raise proof.UnprovenError(f"what it makes of cutouts differs by {worst} levels of 255")

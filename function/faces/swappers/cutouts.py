@@ -80,7 +80,7 @@ class Cutouts:
         Args:
             canvas: uint8 [H, W, 3] RGB.
             places: float64 [2, 3] each, image → crop.
-            masks: float32 [made, made] each, how much of the crop counts, 0–1.
+            masks: float32 [made, made] each, how much of the crop counts, 0–1; 0 at its edge.
             more: what else the network gets, for each.
         """
         boxes = [bounds(canvas.shape, place, self.made) for place in places]

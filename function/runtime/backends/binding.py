@@ -2,9 +2,8 @@
 
 Inputs go through host memory that the device can read by itself (pinned, where the library for that
 is there), as much as the largest needs, into arrays on the device that are made for each shape and
-kept for those that were used last. Outputs come back as new arrays. Results are not handed from
-model to model on the device: between any two of ours are a warp, a crop or a decision on the CPU,
-so there is nothing to hand over.
+kept for those that were used last. Outputs come back as new arrays. What belongs together on the
+device is one graph (see `function.weights.cutout`); arrays are not handed from one to the next.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import textwrap
+import tomllib
 from functools import partial
 from importlib.resources import files
 from pathlib import Path
@@ -55,7 +56,7 @@ def ember(tmp_path):
 
 def test_the_help_lists_what_both_packages_bring(ember):
     done = ember("--help")
-    for name in ("check", "gc", "ls", "verify", "import", "inspect", "batch", "fp16"):
+    for name in ("check", "gc", "ls", "verify", "import", "inspect", "batch", "cutout"):
         assert f"\n  {name} " in done.stdout
 
 
@@ -150,9 +151,9 @@ class TestBatch:
         assert done.returncode == Exit.BAD_INPUT
         assert done.stderr == "Error: a.onnx: it takes any number of items already\n"
 
-    @pytest.mark.parametrize("command", ["batch", "fp16"])
+    @pytest.mark.parametrize("command", ["batch", "fp16", "cutout"])
     def test_without_the_extra_it_says_what_to_install(self, command, ember, tmp_path):
-        neural.make(tmp_path / "a.onnx", "crossface")
+        neural.make(tmp_path / "a.onnx", "inswapper_128")
         done = ember(command, "a.onnx", missing=["onnx"])
         assert done.returncode == Exit.UNAVAILABLE
         assert "needs onnx: make install EXTRAS=models" in done.stderr
@@ -175,6 +176,32 @@ class TestHalf:
         assert done.returncode == Exit.BAD_INPUT
         assert "takes the inputs input.1; 2 were given" in done.stderr
         assert not (tmp_path / "b.onnx").exists()
+
+
+class TestCutout:
+    def test_it_writes_the_graph_and_says_what_its_entry_has(self, ember, tmp_path):
+        neural.make(tmp_path / "ghost_1_256.onnx", "ghost_256", dynamic=True)
+        done = ember("cutout", "ghost_1_256.onnx", "--side", "320")
+        assert done.returncode == 0, done.stderr
+        out = tmp_path / "ghost_1_256.cutout.onnx"
+        digest = hashlib.sha256(out.read_bytes()).hexdigest()
+        lines = done.stdout.splitlines()[1:]
+        made = tomllib.loads("\n".join(lines))
+        assert made["family"] == "ghost_256"
+        assert made["uri"] == out.as_uri()
+        assert made["size"] == out.stat().st_size
+        assert made["sha256"] == digest
+        assert made["options"] == {"cutout": 320}
+
+    def test_a_family_that_its_name_does_not_tell_has_to_be_said(self, ember, tmp_path):
+        neural.make(tmp_path / "a.onnx", "gfpgan_512")
+        done = ember("cutout", "a.onnx")
+        assert done.returncode == Exit.BAD_INPUT
+        assert "a.onnx: which family is it? --family says it: gfpgan_512, restore" in done.stderr
+        assert ember("cutout", "a.onnx", "--family", "arcface").returncode == Exit.BAD_INPUT
+        done = ember("cutout", "a.onnx", "--family", "gfpgan_512", "-o", "b.onnx")
+        assert done.returncode == 0, done.stderr
+        assert "options = { cutout = 768 }" in done.stdout
 
 
 class TestImport:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from function.faces.families import FAMILIES, check
+from function.faces.families import CUTOUT, FAMILIES, check, plan_key, ports, shapes
 from function.faces.models import fitting
 from function.faces.options import Mask, SwapOptions, parse_masks
 from function.problems import Problem
@@ -19,6 +19,8 @@ from tests import neural
 from warmup.failures import ManifestError
 from warmup.models.file import File
 from warmup.models.manifest import Model, read
+from warmup.plans.plan_key import Recipe
+from warmup.plans.tensorrt import Library
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -98,6 +100,9 @@ def test_everything_that_is_wrong_is_reported_at_once():
         (("swap", "hyperswap_256"), {"latent": "facefusion"},
          "swap: the family has no option 'latent'"),
         (("enhance", "codeformer_512"), {"weight": 1}, None),
+        (("enhance", "codeformer_512"), {"weight": 1, "cutout": 640}, None),
+        (("swap", "inswapper_128"), {"cutout": 5000},
+         "swap: option 'cutout' is a number from 0 to 4096"),
         (("enhance", "codeformer_512"), {"weight": 1.5},
          "enhance: option 'weight' is a number from 0 to 1"),
         (("enhance", "codeformer_512"), {"weight": True},
@@ -123,8 +128,7 @@ def test_options_come_from_the_manifest(tmp_path: Path):
     ]  # fmt: skip
     path.write_text("\n".join(lines))
     (model,) = read(path)
-    ports = FAMILIES["enhance", "codeformer_512"].ports(model)
-    assert ports.constants == {"weight": 0.7}
+    assert ports(model).constants == {"weight": 0.7}
     path.write_text("\n".join([*lines[:-1], "options = 3"]))
     with pytest.raises(ManifestError, match="`options` must be a table"):
         read(path)
@@ -208,3 +212,16 @@ def test_masks_are_read():
         with pytest.raises(Problem) as caught:
             parse_masks(wrong)
         assert caught.value.extra["field"] == "masks"
+
+
+def test_a_model_that_takes_cutouts_has_other_shapes_and_another_plan():
+    plain, cut = entry("swap", "inswapper_128"), entry("swap", "inswapper_128", cutout=384)
+    assert shapes(plain) == [((1, 3, 128, 128), (1, 512)), ((4, 3, 128, 128), (4, 512))]
+    assert shapes(cut)[1] == (
+        (4, 384, 384, 3), (4, 2, 3), (4, 2, 3), (4, 256, 256), (4, 512)
+    )  # fmt: skip
+    assert ports(cut).inputs == (*CUTOUT, "source")
+    assert ports(entry("enhance", "codeformer_512", cutout=640)).constants == {"weight": 0.5}
+    library = Library("tensorrt", None, "11.4")
+    one, other = (plan_key(each, Recipe(), library, None).digest for each in (plain, cut))
+    assert one != other

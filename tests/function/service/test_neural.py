@@ -22,6 +22,7 @@ from function.requests import SwapRequest, Upload
 from function.service.engine_config import EngineConfig
 from function.service.service import Service, sample
 from function.telemetry.timings import Timings
+from function.weights import cutout
 from tests import neural
 from tests.graphs import swapping
 from warmup.models.manifest import read
@@ -56,7 +57,7 @@ async def opened(tmp_path: Path) -> AsyncIterator[Callable[..., Service]]:
     """Opens services with these families; embedded models where they are named like that."""
     services: list[Service] = []
 
-    async def make(**families: str) -> Service:
+    async def make(*cut: str, **families: str) -> Service:
         text = ""
         for role, family in families.items():
             if role in EMBEDDED and EMBEDDED[role].family == family:
@@ -65,7 +66,11 @@ async def opened(tmp_path: Path) -> AsyncIterator[Callable[..., Service]]:
                 path = swapping(tmp_path / "swap.onnx", 128, "invert", shift=1.0)
             else:
                 path = neural.make(tmp_path / f"{family}.onnx", family)
-            text += entry(role, family, path)
+            options = ""
+            if role in cut:
+                source, path = path, tmp_path / f"{role}.cutout.onnx"
+                options = f"options = {{ cutout = {cutout.make(source, path, role, family)} }}\n"
+            text += entry(role, family, path) + options
         manifest = tmp_path / "models.toml"
         manifest.write_text(text)
         service = Service(
@@ -196,3 +201,15 @@ async def test_a_request_without_enhancer_and_boost_is_served_without_them(opene
     assert "enhance" not in trace.totals()
     assert less.image == (await swap(service, SwapOptions(boost=128, enhance=0))).image
     assert less.image != (await swap(service, SwapOptions(boost=512, enhance=0))).image
+
+
+async def test_models_that_take_cutouts_serve_the_same_swaps(opened, tmp_path: Path):
+    families = {"detect": "centerface", "identity": "arcface", "swap": "inswapper_128"}
+    results = []
+    for cut in ((), ("swap",)):
+        service = await opened(*cut, **families)
+        several = await asyncio.gather(*(swap(service, SwapOptions(boost=256)) for _ in range(3)))
+        assert len({each.image for each in several}) == 1
+        results.append(np.asarray(Image.open(io.BytesIO(several[0].image))).astype(int))
+    assert np.abs(results[0] - results[1]).max() <= 1
+    assert changed(several[0]).max() > 50
