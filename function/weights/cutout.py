@@ -276,7 +276,7 @@ def _prove(source: Path, draft: Path, role: str, family: str, side: int) -> None
     more = [[rng.standard_normal(item, np.float32)] * count for item in found.items[4:]]
     faces = []
     for path, cutout in ((source, 0), (draft, side)):
-        file = File(role, path.as_uri(), path.stat().st_size, "", path)
+        file = File(role, str(path), path.stat().st_size, "", path)
         model = Model(role, family, file, "", options={"cutout": cutout})
         engine = OnnxEngine(path, usable_cpus(), ports=families.ports(model))
         stage = cast("Generator", families.family_of(model).stage(engine, model))
