@@ -278,9 +278,13 @@ def _prove(source: Path, draft: Path, role: str, family: str, side: int) -> None
     for path, cutout in ((source, 0), (draft, side)):
         file = File(role, str(path), path.stat().st_size, "", path)
         model = Model(role, family, file, "", options={"cutout": cutout})
-        engine = OnnxEngine(path, usable_cpus(), ports=families.ports(model))
-        stage = cast("Generator", families.family_of(model).stage(engine, model))
-        faces.append(stage.make(crops, *more))
+        try:
+            engine = OnnxEngine(path, usable_cpus(), ports=families.ports(model))
+            stage = cast("Generator", families.family_of(model).stage(engine, model))
+            faces.append(stage.make(crops, *more))
+        except Exception as error:
+            said = " ".join(str(error).split())
+            raise proof.UnprovenError(f"{path.name} cannot be run: {said}") from error
     worst = max(int(cv2.absdiff(*each).max()) for each in zip(*faces, strict=True))
     if worst > _WITHIN:
         raise proof.UnprovenError(f"what it makes of cutouts differs by {worst} levels of 255")

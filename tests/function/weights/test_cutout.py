@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import numpy as np
 import onnx
+import onnxruntime as ort
 import pytest
 from onnx import numpy_helper
 
 from function.faces import families
 from function.runtime import onnxfile
+from function.runtime.backends.binding import Binding
 from function.runtime.backends.onnx import OnnxEngine
+from function.runtime.backends.plan import PlanEngine
+from function.runtime.engine import Ports
 from function.weights import cutout, half, proof
 from tests import neural
+from tests.function.runtime.backends.host import HostMemory, OnnxPlan
 from tests.graphs import swapping
+from warmup.plans.build import BuildJob, compile_plan
+from warmup.plans.plan_key import Recipe, profiles_for
 from warmup.plans.precision import EXACT
+from warmup.plans.precision import half as half_of
 
 
 @pytest.mark.parametrize(
@@ -94,3 +102,52 @@ def test_in_float16_places_in_the_picture_stay_exact(tmp_path):
 
 def _turned():
     return np.array([[[0.006, 0.002, -0.9], [-0.002, 0.006, -0.6]]], np.float32)
+
+
+def _faces(count):
+    """Inputs for so many faces, of inswapper with cutouts."""
+    rng = np.random.default_rng(count)
+    return [
+        rng.integers(0, 256, (count, 384, 384, 3), np.uint8),
+        *[np.repeat(_turned(), count, 0)] * 2,
+        rng.integers(0, 256, (count, 256, 256), np.uint8),
+        rng.standard_normal((count, 512), np.float32),
+    ]
+
+
+@pytest.fixture(scope="module")
+def inverting(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("inverting")
+    source = swapping(folder / "a.onnx", 128, "invert", shift=1.0)
+    cutout.make(source, folder / "b.onnx", "swap", "inswapper_128")
+    return folder / "b.onnx"
+
+
+def test_the_runners_of_plans_and_of_cuda_give_what_the_cpu_gives(inverting):
+    right, memory = OnnxEngine(inverting), HostMemory()
+    names = [*families.CUTOUT, "source"]
+    plan = PlanEngine(OnnxPlan(inverting, [1, 4], memory, {}), memory, Ports(tuple(names)))
+    cuda = Binding(ort.InferenceSession(str(inverting)), "cpu", 0)
+    for count in (1, 3, 4):  # 3 are filled up to 4
+        fed = _faces(count)
+        (wanted,) = right.run(*fed)
+        (planned,) = plan.run(*fed)
+        (bound,) = cuda.run(dict(zip(names, fed, strict=True)))
+        assert wanted.dtype == planned.dtype == bound.dtype == np.uint8
+        assert (planned == wanted).all()
+        assert (bound == wanted).all()
+        assert np.abs(wanted.astype(int) - fed[0]).max() > 100
+    plan.close()
+
+
+@pytest.mark.parametrize("precision", ["fp32", "fp16"])
+def test_tensorrt_compiles_all_of_it(precision, tmp_path, rtx):
+    source = neural.make(tmp_path / "a.onnx", "hyperswap_256", dynamic=True)
+    graph = tmp_path / "b.onnx"
+    cutout.make(source, graph, "swap", "hyperswap_256")
+    if precision == "fp16":
+        graph = half_of(graph, tmp_path / "c.onnx")
+    found = families.FAMILIES["swap", "hyperswap_256"].cut(384)
+    shapes = [(name, item, item) for name, item in zip(found.inputs, found.items, strict=True)]
+    job = BuildJob(graph, profiles_for(shapes, (1, 4)), Recipe(precision), "8.9")
+    assert len(compile_plan(job, rtx)) > 100_000
