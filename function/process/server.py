@@ -52,17 +52,18 @@ def serve(settings: Settings, timeline: Timeline) -> int:
         ManifestError: the manifest cannot be used.
     """
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        code, busy = runner.run(_serve(settings, timeline))
-    if busy:
-        # Python would wait for threads that load or compute for nobody, and a stuck one never ends.
-        log.info("ending while a thread is at work")
+        code, at_once = runner.run(_serve(settings, timeline))
+    if at_once:
+        # Python would wait for threads that load or compute for nobody, and a stuck one never ends;
+        # what CUDA's libraries do at their end, where the GPU is lost, may end in anything.
+        log.info("ending at once")
         logging.shutdown()
         os._exit(code)
     return code
 
 
 async def _serve(settings: Settings, timeline: Timeline) -> tuple[int, bool]:
-    """The exit code, and whether threads are still at work."""
+    """The exit code, and whether the process ends without what Python does at its end."""
     stop = StopRequest()
     process, address = settings.process, settings.address
     timeline.pod(process.pod_created, process.pod_scheduled)
@@ -133,7 +134,7 @@ async def _serve(settings: Settings, timeline: Timeline) -> tuple[int, bool]:
         await runner.cleanup()
         service.close()
         await asyncio.to_thread(end_recording)
-    return stop.code, service.busy
+    return stop.code, service.busy or service.engines.device_health.error is not None
 
 
 async def _answer_early_probes() -> None:

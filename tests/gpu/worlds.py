@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import shutil
 import subprocess
 import sys
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 
@@ -16,6 +17,7 @@ import numpy as np
 import onnxruntime as ort
 
 from function.faces import families
+from function.images.decode import decode
 from function.process.wiring.service import build_service, embedded
 from function.requests import SwapRequest, Upload
 from function.runtime.backends import tensorrt as backend
@@ -35,6 +37,7 @@ from function.service.engine_config import EngineConfig
 from function.service.service import Service, sample
 from function.settings import load
 from function.telemetry.timings import Timings
+from tests import neural
 from tests.function.runtime.backends.host import HostMemory, OnnxPlan
 from tests.function.runtime.gpu.on_standin import Still
 from tests.gpu import killed
@@ -117,6 +120,46 @@ class World:
         shapes = [[(size, *ITEM)] for size in SIZES]
         return Proof("check", self.graph, shapes, precision)
 
+    lossless = replace(ORDER, format="png")
+
+    def before(self):
+        """The pixels of what swaps change."""
+        return decode(ORDER.target.data, name="target").pixels.astype(int)
+
+    def swappers(self):
+        """Manifests with a neural swapper that takes crops, and with the same one for cutouts."""
+        try:
+            from function.weights import cutout
+        except ImportError as error:
+            raise Missing("this version has no graphs that take cutouts") from error
+        detect = next(model for model in MODELS if model.role == "detect")
+        identity = neural.make(self.folder / "arcface.onnx", "arcface")
+        crops = neural.make(self.folder / "inswapper_128.onnx", "inswapper_128", dynamic=True)
+        cut = self.folder / "cutouts.onnx"
+        side = cutout.make(crops, cut, "swap", "inswapper_128")
+        shared = _entry("detect", detect.family, detect.path)
+        shared += _entry("identity", "arcface", identity)
+        found = {}
+        for name, path, more in (
+            ("crops", crops, ""),
+            ("cutouts", cut, f"options = {{ cutout = {side} }}\n"),
+        ):
+            found[name] = self.folder / f"{name}.toml"
+            found[name].write_text(shared + _entry("swap", "inswapper_128", path) + more)
+        return found
+
+    @asynccontextmanager
+    async def serving(self, path):
+        """A service of a manifest, whose outputs have no marks in their pixels."""
+        if self.of_onnx == "cuda":
+            self._cuda()
+        environ = self.environ(
+            EMBER_MANIFEST=str(path), EMBER_BACKENDS=self.of_onnx, EMBER_WATERMARK="off"
+        )
+        del environ["EMBER_PLANS"]
+        async with _running(build_service(load(environ))) as service:
+            yield service
+
     def _build_embedded(self, *words):
         """Build the plans of the embedded models, as an operator does; what was said."""
         command = [sys.executable, "-m", "function", "engines", "build", "--slower", *words]
@@ -143,6 +186,14 @@ class World:
         assert result.faces
 
 
+def _entry(role, family, path):
+    content = path.read_bytes()
+    return (
+        f'[[model]]\nrole = "{role}"\nfamily = "{family}"\nuri = "{path}"\nlicence = "MIT"\n'
+        f'size = {len(content)}\nsha256 = "{hashlib.sha256(content).hexdigest()}"\n'
+    )
+
+
 def _lost(engine, batch):
     try:
         engine.run(batch)
@@ -154,7 +205,7 @@ def _lost(engine, batch):
 class Real(World):
     """The first GPU of this machine."""
 
-    backends_wanted = "tensorrt,cuda"
+    backends_wanted, of_onnx = "tensorrt,cuda", "cuda"
     judges, repeats, callers, swaps = True, 30, 8, 20
 
     def __init__(self, folder):
@@ -299,7 +350,7 @@ async def _running(service):
 class Rehearsal(World):
     """No GPU: plans run on the CPU, and are built by TensorRT-RTX only to see that they can be."""
 
-    backends_wanted = "tensorrt"
+    backends_wanted, of_onnx = "tensorrt", "cpu"
     judges, repeats, callers, swaps = False, 3, 2, 1
     target = "8.9"
 
