@@ -37,6 +37,7 @@ from function.service.engine_config import EngineConfig
 from function.service.service import Service, sample
 from function.settings import load
 from function.telemetry.timings import Timings
+from function.weights import cutout
 from tests import neural
 from tests.function.runtime.backends.host import HostMemory, OnnxPlan
 from tests.function.runtime.gpu.on_standin import Still
@@ -128,10 +129,6 @@ class World:
 
     def swappers(self):
         """Manifests with a neural swapper that takes crops, and with the same one for cutouts."""
-        try:
-            from function.weights import cutout
-        except ImportError as error:
-            raise Missing("this version has no graphs that take cutouts") from error
         detect = next(model for model in MODELS if model.role == "detect")
         identity = neural.make(self.folder / "arcface.onnx", "arcface")
         crops = neural.make(self.folder / "inswapper_128.onnx", "inswapper_128", dynamic=True)
