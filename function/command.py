@@ -16,6 +16,7 @@ COMMANDS = {
     "swap": ("function.cli.swap:swap", "Put a face onto one photo, or all of a folder."),
     "faces": ("function.cli.faces:faces", "List the faces of a photo, or draw them."),
     "verify": ("function.cli.verify:verify", "Say of a file whether it says that it is a swap."),
+    "page": ("function.cli.page:page", "Put the page where it does not sleep."),
     "price": ("function.cli.price:price", "Say how many tokens a swap costs."),
     "keys": ("function.cli.keys:keys", "Make API keys for callers."),
     "c2pa": ("function.cli.c2pa:c2pa", "Make certificates to try signing with."),

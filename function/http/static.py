@@ -14,14 +14,12 @@ from typing import TYPE_CHECKING
 from aiohttp import hdrs, web
 
 from function.http import ranges
+from function.http.page_copy import page_files, policy
 
 if TYPE_CHECKING:
     from aiohttp.web import Request, Response
 
-CSP = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; "
-    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-)
+CSP = f"{policy()}; frame-ancestors 'none'"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,12 +35,7 @@ class StaticFiles:
     """Serves the folders `page` and `samples` of the package, and the document that is beside."""
 
     def __init__(self) -> None:
-        self._files = {
-            f"/{folder}/{each.name}": _file(each.name, each.read_bytes())
-            for folder in ("page", "samples")
-            for each in (files("function") / folder).iterdir()
-            if each.is_file()
-        }
+        self._files = {f"/{name}": _file(name, data) for name, data in page_files().items()}
         document = files("function") / "http" / "openapi.json"
         self._files["/openapi.json"] = _file(document.name, document.read_bytes())
 

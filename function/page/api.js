@@ -2,10 +2,17 @@
 
 import { credentials } from "./key.js";
 
-const WARMING = new Set(["starting", "fetching", "loading", "warming"]);
+const WAKING = new Set(["cold", "starting", "fetching", "loading", "warming"]);
 const LEAVING = new Set(["draining", "failed"]);
-const OFTEN_MS = 1000;
-const RARELY_MS = 30_000;
+const OFTEN_MS = 500;
+const RARELY_MS = 2000;
+/** Without an answer for so long, nobody is there yet; and nobody will come. */
+const COLD_MS = 1500;
+const PATIENCE_MS = 300_000;
+/** After so long a replica may have gone to sleep. Asking on would keep it awake for nobody. */
+const IDLE_MS = 60_000;
+/** Where the server is, if this is a copy of the page elsewhere. */
+const SERVER = document.querySelector("meta[name=ember-api]")?.content ?? "";
 
 /** A failure to show: an RFC 9457 problem of the server, or one made here for the network. */
 export class Problem extends Error {
@@ -16,18 +23,27 @@ export class Problem extends Error {
   }
 }
 
-/** Asks /readyz every second until the replica is ready, then rarely; each time fires `change`. */
+/**
+ * The replica that answers. Asking wakes one that sleeps, so it is asked at once and often until it
+ * is ready, and then only when somebody does something. Each answer fires `change`.
+ */
 export class Replica extends EventTarget {
   phase = "unknown";
   /** What executes the models. @type {string[]} */
   providers = [];
   /** What the operator has decided: the gate, consent, sources, the label. @type {Object} */
   trust = {};
+  /** How its start went so far. @type {Array<Object>} */
+  spans = [];
+  /** How long it was waited for, where it was. @type {?number} */
+  waited_ms = null;
+  #waits = null;
+  #asking = null;
   #timer;
 
-  /** Whether the replica will be ready by itself. */
+  /** Whether the replica will be ready by itself, or may be. */
   get warming() {
-    return WARMING.has(this.phase);
+    return WAKING.has(this.phase);
   }
 
   /** Whether the replica will never be ready again. */
@@ -35,29 +51,61 @@ export class Replica extends EventTarget {
     return LEAVING.has(this.phase);
   }
 
-  /** Ask now, and keep asking. */
-  async check() {
-    let ready = false;
-    try {
-      const state = await (await fetch("/readyz", { cache: "no-store" })).json();
-      ready = state.ready;
-      this.phase = state.phase;
-      this.trust = state.trust ?? {};
-      const models = Object.values(state.models);
-      this.providers = [...new Set(models.map((model) => model.provider).filter(Boolean))];
-    } catch {
-      this.phase = "unreachable";
-    }
+  /** Ask again if it may have gone to sleep: somebody is about to need it. */
+  intend() {
+    if (this.phase === "idle") this.check();
+  }
+
+  /** Ask now, and keep asking until it is ready. */
+  check() {
     clearTimeout(this.#timer);
-    this.#timer = setTimeout(() => this.check(), ready ? RARELY_MS : OFTEN_MS);
-    this.dispatchEvent(new Event("change"));
+    this.#asking ??= this.#ask().finally(() => (this.#asking = null));
+    return this.#asking;
   }
 
   /** Resolves once the replica is not warming any more; rejects when `signal` aborts. */
   async warm(signal) {
-    while (this.warming) await pause(OFTEN_MS, signal);
+    while (this.warming || this.phase === "unknown") await pause(OFTEN_MS, signal);
+  }
+
+  async #ask() {
+    this.#waits ??= performance.now();
+    const waited = () => performance.now() - this.#waits;
+    const missed = setTimeout(() => {
+      if (["unknown", "idle", "ready"].includes(this.phase)) this.#enter("cold");
+    }, COLD_MS);
+    const before = this.phase;
+    let phase = waited() < PATIENCE_MS ? "cold" : "unreachable";
+    try {
+      const { ready, models, trust = {}, ...state } = await get("/readyz");
+      if (!ready || before !== "ready") this.spans = (await get("/warmup")).spans ?? [];
+      this.trust = trust;
+      const providers = Object.values(models).map((model) => model.provider);
+      this.providers = [...new Set(providers.filter(Boolean))];
+      phase = state.phase;
+    } catch {
+      // Nobody is there, or something in between says so in its own words.
+    }
+    clearTimeout(missed);
+    if (phase === "ready") {
+      if (WAKING.has(this.phase)) this.waited_ms = waited();
+      this.#waits = null;
+      this.#timer = setTimeout(() => this.#enter("idle"), IDLE_MS);
+    } else {
+      const pause_ms = phase === "cold" || phase === "unreachable" ? RARELY_MS : OFTEN_MS;
+      this.#timer = setTimeout(() => this.check(), pause_ms);
+    }
+    this.#enter(phase);
+  }
+
+  #enter(phase) {
+    this.phase = phase;
+    this.dispatchEvent(new Event("change"));
   }
 }
+
+/** What the server says, ready or not. */
+const get = async (path) => (await fetch(SERVER + path, { cache: "no-store" })).json();
 
 /**
  * Send a form and read the JSON answer. A replica that is not ready yet is waited for.
@@ -73,7 +121,10 @@ export async function post(path, form, replica, signal, method = "POST") {
   for (;;) {
     await replica.warm(signal);
     const began = performance.now();
-    const { response, body } = await exchange(method, path, { body: form, signal });
+    const { response, body } = await exchange(method, path, { body: form, signal }).catch((error) => {
+      if (!signal.aborted) replica.check();
+      throw error;
+    });
     if (response.ok) return { ...body, wall_ms: performance.now() - began };
     await replica.check();
     if (body.code !== "not_ready" || replica.leaving) throw new Problem(body);
@@ -96,7 +147,7 @@ export async function ask(method, path) {
 
 /** A photo that the server keeps. @param {string} path @returns {Promise<Blob>} */
 export async function photo(path) {
-  const response = await fetch(path, { headers: credentials() });
+  const response = await fetch(SERVER + path, { headers: credentials() });
   if (!response.ok) throw new Problem(await response.json());
   return response.blob();
 }
@@ -105,7 +156,7 @@ async function exchange(method, path, options) {
   let response;
   try {
     const headers = { Accept: "application/json", ...credentials() };
-    response = await fetch(path, { method, headers, ...options });
+    response = await fetch(SERVER + path, { method, headers, ...options });
     return { response, body: await response.json() };
   } catch (error) {
     if (options.signal?.aborted) throw options.signal.reason;

@@ -6,6 +6,7 @@ import * as consent from "./consent.js";
 import { say } from "./dom.js";
 import { add } from "./jobs.js";
 import { keys } from "./key.js";
+import { tell } from "./life.js";
 import { show } from "./result.js";
 import { check, start } from "./verify.js";
 import { checking } from "./views.js";
@@ -19,13 +20,15 @@ const LINK = {
 };
 
 const get = (id) => document.getElementById(id);
-const [swap, cancel, reason, chip] = ["swap", "cancel", "reason", "phase"].map(get);
+const [swap, cancel, reason] = ["swap", "cancel", "reason"].map(get);
 const alert = new Alert(get("alert"));
 const replica = new Replica();
 const zones = ["source", "target"].map((id) => new Zone(get(id), replica));
 const [source, target] = zones;
 /** The swap that is under way. @type {?AbortController} */
 let running = null;
+/** Whether the replica answers. */
+let present = false;
 /** How the last swap ended, until something changes. */
 let outcome = "";
 
@@ -36,11 +39,16 @@ for (const zone of zones) {
     refresh();
   });
 }
-replica.addEventListener("change", refresh);
-keys.addEventListener("change", () => {
-  for (const photo of zones.flatMap((zone) => zone.photos)) photo.again();
+replica.addEventListener("change", () => {
+  tell(replica);
+  refresh();
+  if (replica.phase === "ready" && !present) again(({ code }) => !code); // nobody was there
+  present = !replica.warming && replica.phase !== "unreachable";
 });
-document.addEventListener("visibilitychange", () => document.hidden || replica.check());
+keys.addEventListener("change", () => again(() => true));
+for (const type of ["pointerdown", "keydown", "dragenter", "visibilitychange"]) {
+  document.addEventListener(type, () => document.hidden || replica.intend());
+}
 swap.onclick = () => blocked() || agreed();
 cancel.onclick = () => running.abort();
 get("format").onchange = () => (get("quality").disabled = get("format").value === "png");
@@ -87,9 +95,12 @@ function refresh() {
   cancel.hidden = running === null;
   if (focused && cancel.hidden) swap.focus();
   say(reason, status());
-  const devices = replica.providers.map((name) => name.replace("ExecutionProvider", ""));
-  chip.dataset.phase = replica.phase;
-  say(chip, [doing(replica.phase), ...(replica.phase === "ready" ? devices : [])].join(" · "));
+}
+
+/** Look again at photos that have failed for such a reason. */
+function again(why) {
+  const photos = zones.flatMap((zone) => zone.photos);
+  for (const photo of photos) if (photo.problem && why(photo.problem)) photo.again();
 }
 
 /** Swap, once somebody has stated that the person agrees, where the server wants that. */

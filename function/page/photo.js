@@ -40,9 +40,8 @@ export class Photo extends EventTarget {
     this.#look();
   }
 
-  /** Look again for faces, where that has failed. */
+  /** Look again for faces, after that has failed. */
   again() {
-    if (!this.problem) return;
     this.problem = null;
     this.element.classList.remove("broken");
     this.#look();

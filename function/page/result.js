@@ -2,6 +2,7 @@
 
 import { element } from "./dom.js";
 import { carry } from "./marks.js";
+import { waterfall } from "./waterfall.js";
 import { nameFor, time, warning } from "./words.js";
 
 const section = document.getElementById("result");
@@ -42,7 +43,7 @@ export async function show(answer, target) {
   const pictures = comparable ? [before, after] : [after];
   find(".faces").replaceChildren(...answer.faces.map((face) => likeness(face, pictures)));
   warn(answer);
-  waterfall(answer);
+  times(answer);
   const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
   section.scrollIntoView({ behavior: still ? "instant" : "smooth" });
 }
@@ -92,33 +93,13 @@ function warn({ faces, warnings }) {
   find(".warnings ul").replaceChildren(...texts.map((text) => element("li", {}, text)));
 }
 
-/** One row a stage, one bar a span, on the clock of the request. */
-function waterfall({ timings, wall_ms }) {
-  const end = Math.max(...timings.map((span) => span.start_ms + span.ms));
-  const stages = new Map();
-  for (const span of timings) stages.set(span.stage, [...(stages.get(span.stage) ?? []), span]);
-  const rows = [...stages].map(([stage, spans]) => {
-    const track = element("td", { className: "track" });
-    for (const span of spans) {
-      const bar = element("i");
-      bar.style.left = `${(100 * span.start_ms) / end}%`;
-      bar.style.width = `${(100 * span.ms) / end}%`;
-      track.append(bar);
-    }
-    const head = element("th", { scope: "row" }, stage);
-    return element("tr", {}, head, track, element("td", {}, time(covered(spans))));
+/** Where the time went, on the clock of the request. */
+function times({ timings, wall_ms }) {
+  const spans = timings.map(({ stage, start_ms, ms }) => {
+    return { name: stage, start_ms, end_ms: start_ms + ms };
   });
-  find("tbody").replaceChildren(...rows);
+  find("tbody").replaceChildren(...waterfall(spans));
+  const end = Math.max(...spans.map((span) => span.end_ms));
   find("caption").textContent =
     `${time(wall_ms)} from click to answer, ${time(end)} of it in the server.`;
-}
-
-/** How long at least one of the spans was under way: photos are worked on side by side. */
-function covered(spans) {
-  let [sum, until] = [0, 0];
-  for (const { start_ms: start, ms } of spans.toSorted((a, b) => a.start_ms - b.start_ms)) {
-    sum += Math.max(0, start + ms - Math.max(start, until));
-    until = Math.max(until, start + ms);
-  }
-  return sum;
 }

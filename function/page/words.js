@@ -13,11 +13,14 @@ const WARNINGS = {
   alpha_flattened: "This format has no transparency; transparent parts were put on white.",
   no_end: "The JPEG lacks its end, as if a few bytes were lost; all of the picture is there.",
   unsigned: "It could not be signed; the other marks are on it.",
+  person_missing: "A person who was to be replaced is not on the photo.",
   sound_left_out: "A further sound track has an unknown coding and was left out.",
 };
 
 const PHASES = {
-  unknown: "asking the replica…",
+  unknown: "asking…",
+  cold: "cold, waking…",
+  idle: "ready a while ago",
   starting: "starting…",
   fetching: "fetching weights…",
   loading: "loading models…",
@@ -45,6 +48,23 @@ const ORIGINS = {
   compositeCapture: "put together from photos",
   compositeWithTrainedAlgorithmicMedia: "put together with a face that a model has made",
 };
+
+const LIVES = {
+  unknown: "It is being asked.",
+  cold: "None answers yet. If all are asleep, the call of this page has woken one: choose photos meanwhile.",
+  idle: "It is asked again as soon as you do something; one that has gone to sleep wakes then.",
+  unreachable: "None has answered for minutes. Either the server is not there, or it does not let this page call.",
+  failed: "This one cannot be used any more.",
+  draining: "This one is about to end.",
+};
+
+/** What the replica is doing. @param {Replica} replica @param {number} end_ms of its latest span */
+export function life({ phase, waited_ms: waited }, end_ms) {
+  if (phase in LIVES) return LIVES[phase];
+  if (phase !== "ready") return "Its start goes on; these are the steps that have been done.";
+  const patience = waited === null ? "" : ` This page has waited ${time(waited)} for it.`;
+  return `It was ready ${time(end_ms)} after its process had begun.${patience}`;
+}
 
 /** How far a job is. @param {Object} job @returns {string} a sentence */
 export function job({ state, position, eta_s: eta, items }) {

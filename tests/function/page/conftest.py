@@ -48,6 +48,7 @@ class Visit(Protocol):
 def browser(needs: Callable[[str], str]) -> Iterator[Browser]:
     """Chromium. One a module: while it is open, no other event loop can run in this thread."""
     path = needs("chromium")
+    expect.set_options(timeout=20_000)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=path, args=_ARGUMENTS)
         yield browser
@@ -81,7 +82,6 @@ def visit(browser: Browser, server: Server) -> Iterator[Visit]:
         return page
 
     urls: list[str] = []
-    expect.set_options(timeout=20_000)
     yield open_page
     for context in contexts:
         context.close()

@@ -63,6 +63,63 @@ def test_a_warming_replica_is_shown_and_waited_for(visit: Visit) -> None:
     expect(chip).to_have_text("ready")
 
 
+def test_a_call_that_nobody_answers_yet_has_woken_somebody(visit: Visit) -> None:
+    held: list[Any] = []
+
+    def hold(route: Any) -> None:
+        held.append(route)
+
+    page = visit(lambda page: page.route("**/readyz", hold, times=1))
+    chip = page.locator("#phase")
+    expect(chip).to_have_text("asking…")
+    expect(chip).to_have_text("cold, waking…")
+    chip.click()
+    panel = page.locator("#replica")
+    expect(panel).to_contain_text("choose photos meanwhile")
+    expect(panel.get_by_role("table")).to_be_hidden()
+    held[0].continue_()
+    expect(chip).to_have_text(re.compile("^ready"))
+    expect(panel).to_contain_text(re.compile("It was ready .* after its process had begun."))
+    expect(panel).to_contain_text(re.compile("This page has waited .* for it"))
+    expect(panel.get_by_role("rowheader", name="loading", exact=True)).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(panel.get_by_role("table")).to_be_hidden()
+    expect(panel.locator("summary")).to_be_focused()
+
+
+def test_a_page_that_nobody_uses_keeps_no_replica_awake(visit: Visit) -> None:
+    asked: list[str] = []
+
+    def watch(page: Page) -> None:
+        page.clock.install()
+        page.on("request", lambda request: asked.append(request.url))
+
+    page = visit(watch)
+    chip = page.locator("#phase")
+    expect(chip).to_have_text(re.compile("^ready"))
+    before = len(asked)
+    page.clock.fast_forward("01:05")
+    expect(chip).to_have_text("ready a while ago")
+    page.clock.fast_forward("30:00")
+    expect(chip).to_have_text("ready a while ago")
+    assert len(asked) == before
+    page.locator("#swapping h1").click()
+    expect(chip).to_have_text(re.compile("^ready ·"))
+    assert len(asked) > before
+
+
+def test_photos_that_were_chosen_while_nobody_was_there_are_looked_at_later(visit: Visit) -> None:
+    page = visit()
+    expect(page.locator("#phase")).to_have_text(re.compile("^ready"))
+    page.context.set_offline(True)
+    put(page, "source", named("hopper.jpg", sample("hopper"), "image/jpeg"))
+    expect(page.get_by_role("alert")).to_contain_text("The server cannot be reached")
+    expect(page.locator("#phase")).to_have_text("cold, waking…")
+    page.context.set_offline(False)
+    await_faces(page.locator("#source"), 1)
+    expect(page.get_by_role("alert")).to_be_hidden()
+
+
 def test_a_replica_that_is_not_ready_after_all_is_asked_again(visit: Visit) -> None:
     page = visit()
     answers = 0
