@@ -13,6 +13,7 @@ from function.exits import Exit
 
 COMMANDS = {
     "serve": ("function.cli.serve:serve", "Serve over HTTP, with a page to try it."),
+    "demo": ("function.cli.demo:demo", "Swap two sample photos, and show what comes out."),
     "swap": ("function.cli.swap:swap", "Put a face onto one photo, or all of a folder."),
     "faces": ("function.cli.faces:faces", "List the faces of a photo, or draw them."),
     "verify": ("function.cli.verify:verify", "Say of a file whether it says that it is a swap."),

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from function.cli.failure import Failure
-from function.cli.files import make_folder, photos_in, protect, write
+from function.cli.files import READABLE, make_folder, photos_in, protect, write
 from function.cli.job import Done, swapped
 from function.cli.session import opened
 from function.exits import Exit
@@ -53,7 +53,7 @@ async def swap_folder(
     """
     targets = photos_in(folder)
     if not targets:
-        raise Failure(f"{folder} holds no photos.", Exit.BAD_INPUT)
+        raise Failure(f"{folder} holds no photos; {READABLE}.", Exit.BAD_INPUT)
     if out:
         make_folder(out)
     console = Console(stderr=True, highlight=False, markup=False, emoji=False, soft_wrap=True)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from function.cli.files import PHOTO, PHOTO_OR_FOLDER, photos_in, read
+from function.cli.files import PHOTO, PHOTO_OR_FOLDER, READABLE, photos_in, read
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -109,7 +109,7 @@ def _photos_of(path: Path) -> list[Path]:
     if not _existing(PHOTO_OR_FOLDER, str(path)).is_dir():
         return [path]
     if not (photos := photos_in(path)):
-        raise click.BadParameter(f"{path} holds no photos.", param_hint="--map")
+        raise click.BadParameter(f"{path} holds no photos; {READABLE}.", param_hint="--map")
     return photos
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -19,14 +20,38 @@ if TYPE_CHECKING:
 STANDARD = Path("-")
 """Stands for standard input or standard output."""
 
-PHOTO = click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path)
-PHOTO_OR_FOLDER = click.Path(exists=True, allow_dash=True, path_type=Path)
+
+class PhotoPath(click.Path):
+    """A photo that exists, or - ; what is not there is refused with what was probably meant."""
+
+    name = "photo"
+
+    def __init__(self, *, folder: bool = False) -> None:
+        super().__init__(exists=True, dir_okay=folder, allow_dash=True, path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The path, once it is known that something is there."""
+        path = Path(value)
+        if path != STANDARD and not path.exists():
+            self.fail(_absent(path), param, ctx)
+        if path.is_dir() and not self.dir_okay:
+            inside = next(iter(photos_in(path)), path / "photo.jpg")
+            self.fail(f"{path} is a folder; name one photo, such as {inside}.", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+PHOTO = PhotoPath()
+PHOTO_OR_FOLDER = PhotoPath(folder=True)
 OUTPUT = click.Path(allow_dash=True, path_type=Path)
 
 SUFFIXES = {".jpg": "jpeg", ".jpeg": "jpeg", ".png": "png", ".webp": "webp", ".avif": "avif"}
 """What Ember writes: the format for each file name ending; the first of a format is its usual."""
 
 _READ_TOO = {".heic", ".heif", ".gif", ".tif", ".tiff", ".bmp"}
+
+
+READABLE = f"these are files that end in {', '.join(sorted(SUFFIXES.keys() | _READ_TOO))}"
+"""Which files of a folder are its photos."""
 
 
 def read(path: Path) -> bytes:
@@ -40,7 +65,8 @@ def read(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise Problem("bad_image", f"{path} cannot be read: {error.strerror}.") from None
+        hint = f"See with `ls -l {path}` who may read it."
+        raise Problem("bad_image", f"{path} cannot be read: {error.strerror}.", hint=hint) from None
 
 
 def write(path: Path, data: bytes) -> None:
@@ -121,4 +147,17 @@ def protect(out: Path, inputs: Iterable[Path]) -> None:
 
 def unwritable(path: Path, error: OSError) -> Failure:
     """What to raise where a file cannot be written."""
-    return Failure(f"{path} cannot be written: {error.strerror}.", Exit.CANNOT_WRITE)
+    missing = next((each for each in reversed(path.parents) if not each.exists()), None)
+    again = f" Make the folder first: mkdir -p {path.parent}" if missing else ""
+    return Failure(f"{path} cannot be written: {error.strerror}.{again}", Exit.CANNOT_WRITE)
+
+
+def _absent(path: Path) -> str:
+    """What to say of a path at which there is nothing."""
+    folder = path.absolute().parent
+    if not folder.is_dir():
+        return f"{path} does not exist, nor does the folder {folder}."
+    near = difflib.get_close_matches(path.name, [each.name for each in folder.iterdir()], 1, 0.7)
+    if near:
+        return f"{path} does not exist; did you mean {path.with_name(near[0])}?"
+    return f"{path} does not exist; there is nothing of this name in {folder}."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import os
 from typing import TYPE_CHECKING
@@ -19,6 +20,7 @@ from function.cli.files import (
     SUFFIXES,
     format_of,
     protect,
+    unwritable,
     write,
 )
 from function.settings import load
@@ -148,9 +150,18 @@ def swap(
 async def _single(settings: Settings, wanted: SwapRequest, target: Path) -> Done:
     from function.cli.job import swapped
     from function.cli.session import opened
+    from function.problems import Problem
 
     async with opened(settings, swaps=True) as service:
-        return await swapped(service, wanted, target)
+        try:
+            return await swapped(service, wanted, target)
+        except Problem as problem:
+            if "faces" not in problem.extra:
+                raise
+            # It is about faces of the target, which those who asked have not seen numbered.
+            hint = f"`ember faces {target}` lists them, `--draw` numbers them on the photo."
+            detail = f"{target}: {problem.detail}"
+            raise Problem(problem.code, detail, hint=hint) from None
 
 
 def _check_inputs(sources: list[Path], inputs: list[Path]) -> None:
@@ -172,6 +183,8 @@ def _check_output(out: Path | None, target: Path, *, as_json: bool) -> None:
         raise click.UsageError(f"{target} is a folder, so {out} must be one as well.")
     if target.is_dir() and not out.exists() and out.suffix.lower() in SUFFIXES:
         raise click.UsageError(f"{target} is a folder, but {out} is the name of one photo.")
+    if out != STANDARD and not (out.is_dir() or target.is_dir() or out.parent.exists()):
+        raise unwritable(out, FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT)))
     if target == STANDARD and out.is_dir():
         raise click.UsageError("A photo from standard input has no name; give the result one.")
 

@@ -38,7 +38,7 @@ async def _verify(settings: Settings, files: tuple[Path, ...], *, as_json: bool)
 
     async with opened(settings) as service:
         for file in files:
-            found = await service.verify(Upload(read(file), str(file)), Timings())
+            found = await service.verify(Upload(read(file), f"file {file}"), Timings())
             if as_json:
                 click.echo(json.dumps({"file": str(file)} | found.facts()))
             else:

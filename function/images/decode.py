@@ -222,7 +222,11 @@ def _broken(kind: str, name: str, *, cut_short: bool) -> Problem:
     """Says what is wrong with an image that could not be decoded."""
     label = {"HEIF": "HEIC", "WEBP": "WebP"}.get(kind, kind)
     if cut_short:
-        detail = f"The {name} is cut short: its {label} data ends too early. Send the whole file."
+        detail, hint = (
+            f"The {name} is cut short: its {label} data ends too early.",
+            "Use the whole file.",
+        )
     else:
         detail = f"The {name} is a damaged {label} file, or of a variant that cannot be decoded."
-    return Problem("bad_image", detail, image=name, cut_short=cut_short)
+        hint = "Open it in a viewer and save it anew, as JPEG or PNG."
+    return Problem("bad_image", detail, image=name, cut_short=cut_short, hint=hint)

@@ -124,7 +124,7 @@ class Work:
             self._references(wanted.likes, timings),
         )
         if not faces:
-            raise NoFaceError("No face was found in the target photo.", image="target")
+            raise NoFaceError(f"No face was found in the {wanted.target.field}.", image="target")
         metric = pipeline.models.identity.metric
         chosen = choose(faces, wanted.faces, references, metric)
         case.cast(chosen)
@@ -183,9 +183,9 @@ class Work:
         for number, upload in enumerate(uploads):
             portrait, more = await self._run(self._portrait, upload, timings, case)
             if portrait is None:
-                of = f" of {upload.name}" if upload.name else ""
+                of = f" (photo {number}, from 0)" if len(uploads) > 1 else ""
                 raise NoFaceError(
-                    f"No face was found in source photo {number}{of}.",
+                    f"No face was found in the {upload.field}{of}.",
                     image=f"sources.{upload.name}" if upload.name else "source",
                     index=number,
                 )
@@ -201,9 +201,8 @@ class Work:
         for upload in uploads:
             portrait, _ = await self._run(self._portrait, upload, timings)
             if portrait is None:
-                what = f"photo `{upload.name}` of `likes`" if upload.name else "reference photo"
                 image = f"likes.{upload.name}" if upload.name else "like"
-                raise NoFaceError(f"No face was found in the {what}.", image=image)
+                raise NoFaceError(f"No face was found in the {upload.field}.", image=image)
             found[upload.name] = portrait.embedding
         return found
 

@@ -171,6 +171,7 @@ def test_the_environment_is_read_nowhere_else():
     passed_to_load = {
         "cli/audit.py",
         "cli/config.py",
+        "cli/demo.py",
         "cli/engines.py",
         "cli/faces.py",
         "cli/forget.py",
@@ -178,6 +179,7 @@ def test_the_environment_is_read_nowhere_else():
         "cli/models.py",
         "cli/prefetch.py",
         "cli/price.py",
+        "cli/publishing.py",
         "cli/events.py",
         "cli/swap.py",
         "cli/verify.py",

@@ -389,7 +389,7 @@ class TestSwapFolder:
     def test_a_bad_source_is_reported_once(self, ember, blank, folder, tmp_path):
         ended = ember("swap", blank, folder, "-o", tmp_path / "out")
         assert ended.code == 65
-        assert ended.err.startswith("Error: No face was found in source")
+        assert ended.err.startswith("Error: No face was found in the source blank.png.")
         assert ended.err.count("\n") == 1
 
     def test_two_results_never_share_a_name(self, ember, hopper, collins, tmp_path):
@@ -552,3 +552,59 @@ class TestOutput:
         assert done.returncode == 0
         assert b"512 ? 512" in done.stdout
         assert done.stderr == b""
+
+
+@pytest.mark.parametrize(
+    ("words", "file", "step"),
+    [
+        (["faces", "{folder}/a.jpeg"], "/a.jpeg does not exist", "did you mean {folder}/a.jpg?"),
+        (["faces", "{folder}/zzzz"], "/zzzz does not exist", "nothing of this name in {folder}"),
+        (
+            ["faces", "{folder}/no/a.jpg"],
+            "no/a.jpg does not exist",
+            "nor does the folder {folder}/no",
+        ),
+        (["faces", "{folder}"], "{folder} is a folder", "such as {folder}/a.jpg"),
+        (["faces", "{folder}/d.jpeg"], "image d.jpeg", "Send JPEG"),
+        (["verify", "{folder}/d.jpeg"], "file {folder}/d.jpeg", "Send JPEG"),
+        (
+            ["swap", "{folder}/c.png", "{folder}/a.jpg", "-o", "x.jpg"],
+            "source c.png",
+            "Use a photo",
+        ),
+        (
+            ["swap", "{folder}/a.jpg", "{folder}/c.png", "-o", "x.jpg"],
+            "target c.png",
+            "Use a photo",
+        ),
+        (
+            ["swap", "{folder}/a.jpg", "{folder}/b.PNG", "--faces", "index:7", "-o", "x.jpg"],
+            "{folder}/b.PNG: There is no face 7",
+            "`ember faces {folder}/b.PNG` lists them",
+        ),
+        (
+            ["swap", "{folder}/a.jpg", "{folder}/b.PNG", "-o", "{folder}/no/x.jpg"],
+            "{folder}/no/x.jpg cannot be written",
+            "mkdir -p {folder}/no",
+        ),
+        (
+            ["swap", "{folder}/a.jpg", "{folder}/inner.jpg", "-o", "{folder}/out"],
+            "{folder}/inner.jpg holds no photos",
+            ".jpg",
+        ),
+    ],
+)
+def test_what_goes_wrong_names_the_file_and_the_next_step(ember, folder, words, file, step):
+    ended = ember(*(word.format(folder=folder) for word in words))
+    assert ended.code in {2, 65, 74}
+    *_, last = ended.err.splitlines()
+    assert file.format(folder=folder) in last
+    assert step.format(folder=folder) in last
+
+
+def test_a_photo_that_is_cut_short_is_named(ember, hopper, tmp_path):
+    (tmp_path / "cut.jpg").write_bytes(hopper.read_bytes()[:3000])
+    ended = ember("faces", tmp_path / "cut.jpg")
+    assert ended.err == (
+        "Error: The image cut.jpg is cut short: its JPEG data ends too early. Use the whole file.\n"
+    )
