@@ -15,7 +15,13 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[1]
-DOCUMENTS = (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md")))
+REPORT = ROOT / "docs" / "gpu-report.md"
+"""Written by `make gpu-check`: errors that it quotes are no advice."""
+DOCUMENTS = (
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    *sorted({*(ROOT / "docs").glob("*.md")} - {REPORT}),
+)
 
 FROM_WHEEL = re.compile(r'pip install "\$\{WHEEL\}\[([a-z0-9,-]+)\]"')
 BY_MAKE = re.compile(r"make install EXTRAS=([a-z0-9,-]+)")
