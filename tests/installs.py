@@ -24,7 +24,7 @@ DOCUMENTS = (
 )
 
 FROM_WHEEL = re.compile(r'pip install "\$\{WHEEL\}\[([a-z0-9,-]+)\]"')
-BY_MAKE = re.compile(r"make install EXTRAS=([a-z0-9,-]+)")
+BY_MAKE = re.compile(r"make (?:install|gpu-check) EXTRAS=([a-z0-9,-]+)")
 BROUGHT_BY_MAKE = {"cpu", "heic", "k8s"}
 
 LIKE = {"onnxruntime-gpu": "onnxruntime"}
