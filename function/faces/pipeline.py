@@ -220,7 +220,7 @@ class Pipeline:
         points = [
             np.array([(box.left, box.top), (box.right, box.bottom)], np.float32),
             fitted.five if fitted.outline is None else fitted.outline,
-            self.swapper.reach(fitted.five),
+            self.swapper.reach(fitted),
         ]
         if enhancer := self.models.enhance:
             points.append(enhancer.reach(fitted.five))

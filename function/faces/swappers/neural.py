@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from function.faces.face import Face
+    from function.faces.face import Face, Fitted
     from function.faces.options import SwapOptions
     from function.faces.swappers.crop_masks import Occlusion, Regions
     from function.faces.swappers.generator import Generator, SwapperFamily
@@ -55,9 +55,9 @@ class NeuralSwapper:
         self._generator, self._convert = generator, convert
         self._occlusion, self._regions = occlusion, regions
 
-    def reach(self, five: NDArray[np.float32]) -> NDArray[np.float32]:
+    def reach(self, fitted: Fitted) -> NDArray[np.float32]:
         """The corners of the crop in the image, float32 [4, 2]."""
-        return align.corners(five, self._generator.spec.template)
+        return align.corners(fitted.five, self._generator.spec.template)
 
     def swap_all(
         self,

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from function.faces.face import Face
+    from function.faces.face import Face, Fitted
     from function.faces.options import SwapOptions
     from function.images.picture import Picture
     from function.quality_warning import QualityWarning
@@ -35,11 +35,11 @@ class SourceFace:
 class Swapper(Protocol):
     """Replaces faces by others."""
 
-    def reach(self, five: NDArray[np.float32]) -> NDArray[np.float32]:
+    def reach(self, fitted: Fitted) -> NDArray[np.float32]:
         """Corners of all that may change for a face outside its detection and its mesh.
 
         Args:
-            five: float32 [5, 2], see `Face.five`.
+            fitted: the face's points.
 
         Returns:
             float32 [n, 2], (x, y) in image pixels; perhaps none, and perhaps outside of the image.

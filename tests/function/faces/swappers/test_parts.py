@@ -6,10 +6,10 @@ import cv2
 import numpy as np
 import pytest
 
-from function.faces.swappers import mask, shape
-from function.faces.swappers.colour import Light, balance, unclipped
-from function.faces.swappers.grain import Grain, roughness
-from function.faces.swappers.warp import Enlarged, Grid, Warp
+from function.faces.swappers.mesh import mask, shape
+from function.faces.swappers.mesh.colour import Light, balance, unclipped
+from function.faces.swappers.mesh.grain import Grain, roughness
+from function.faces.swappers.mesh.warp import Enlarged, Grid, Warp
 from function.faces.topology import Topology
 
 

@@ -12,10 +12,13 @@ import numpy as np
 
 from function.faces import pose
 from function.faces.face import mesh_of
-from function.faces.swappers import colour, mask, shape
-from function.faces.swappers.colour import Light
-from function.faces.swappers.grain import Grain, roughness
-from function.faces.swappers.warp import Enlarged, Grid, Warp
+from function.faces.swappers.mesh import calm, colour, crisp, detail, heal, mask, mirror, shape, spectacles
+from function.faces.swappers.mesh.blend import blend, blurred, second_band
+from function.faces.swappers.mesh.colour import Light
+from function.faces.swappers.mesh.grain import Grain, roughness
+from function.faces.swappers.mesh.recipe import RECIPE
+from function.faces.swappers.mesh.texture import Texture, extent
+from function.faces.swappers.mesh.warp import Grid
 from function.faces.topology import Topology
 from function.quality_warning import QualityWarning
 
@@ -24,16 +27,14 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from function.faces.face import Face
+    from function.faces.face import Face, Fitted
     from function.faces.options import SwapOptions
-    from function.faces.swappers.grain import Noise
+    from function.faces.swappers.mesh.grain import Noise
     from function.faces.swappers.protocol import SourceFace
 
 _T = TypeVar("_T", np.uint8, np.float32)
 
 _WHITE = np.full(3, 255, np.float32)
-_CELLS = 128  # of the long side of the grid
-_SHRINK = 1.7  # sources this much larger than the target are shrunk before they are sampled
 _WIDE, _NEAR = 0.16, 0.08  # sigmas of the light in face widths: inside, and close to the edge
 _SHARPER = 1.6  # a source this much rougher than the target is softened
 _SOFTEN = 0.22  # by this sigma times their ratio, in pixels
@@ -61,9 +62,10 @@ class MeshSwapper:
         self._topology = topology or Topology.load()
         self._grain = Grain()
 
-    def reach(self, _: NDArray[np.float32]) -> NDArray[np.float32]:
-        """No points, float32 [0, 2]: nothing outside of the mesh changes."""
-        return np.empty((0, 2), np.float32)
+    def reach(self, fitted: Fitted) -> NDArray[np.float32]:
+        """Points a little outside of the outline, float32 [36, 2]: frames stick out there."""
+        wide = self._topology.outward(mesh_of(fitted), 1 + 2 * RECIPE.reach)
+        return wide[len(mesh_of(fitted)) :, :2]
 
     def swap_all(
         self,
@@ -88,21 +90,23 @@ class MeshSwapper:
         height, width = region.shape[:2]
         if min(height, width) < 2:
             return ()
-        grid = Grid.over(width, height, _CELLS)
+        grid = Grid.over(width, height, RECIPE.cells)
         place = mesh_of(target) - np.array([left, top, 0], np.float32)
-        texture, points = _texture(source, target)
+        texture = Texture.around(source, extent(place))
+        points = texture.mesh
 
         keep_mouth = shape.opening(place) > shape.opening(points) + _OWN_MOUTH
-        mesh = grid.place(shape.blend(points, place, self._topology, keep_mouth))
-        warp = Warp.fit(mesh, points, grid, self._topology)
-        drawn = warp.sample(texture, (width, height))
+        moved = shape.blend(points, place, self._topology, keep_mouth)
+        mesh = grid.place(moved)
+        zones = mask.Zones.of(mesh, grid, self._topology)
+        turned = mirror.wanted(source.face.pose, target.pose, RECIPE)
+        drawn, usable = texture.drawn(mesh, grid, (width, height), self._topology, turned)
+        crisp.sharpen(drawn, moved, zones.width * grid.step[0], RECIPE)
         small, under = grid.shrink(drawn), grid.shrink(region)
 
-        zones = mask.Zones.of(mesh, grid, self._topology)
         was = grid.place(place)
         skin = mask.skin(small, mesh), mask.skin(under, was)
         oval = zones.crop(zones.oval)
-        usable = warp.usable & warp.inside(texture.shape[1], texture.shape[0])
         visible = skin[0] & oval & usable, skin[1] & oval
         both = list(zip((small, under), visible, strict=True))
         clipped = [colour.overexposure(*each) for each in both]
@@ -116,8 +120,11 @@ class MeshSwapper:
         small = colour.unclipped(small, near.target, 255 * balance)
         under = colour.unclipped(under, near.source, _WHITE)
         near = Light.of(small, under, visible, _NEAR * zones.width)
-        soft, plain = zones.cut(*skin, near.differs(small, under), usable)
+        soft, plain = zones.cut(*skin, near.differs(small, under), usable, RECIPE)
         spared = zones.spared(soft)
+        labs = calm.lab(small), calm.lab(under)
+        carried = spectacles.frame(labs[0], mesh, zones, RECIPE.frame_carried, RECIPE)
+        removed = spectacles.frame(labs[1], was, zones, RECIPE.frame_removed, RECIPE)
         wide = Light.of(small, under, visible, _WIDE * zones.width)
         light = wide.toward(near, zones.rim(soft))
         gain, offset = light.correction(small, under, soft * visible[0] * visible[1])
@@ -125,10 +132,40 @@ class MeshSwapper:
             soft = zones.without_mouth(soft)
         offset += gain * (small - seen)
         gain *= balance
-        detail = 1 - zones.plainness(plain)[..., None]
-        gain, offset = gain * detail, near.target + detail * (offset - near.target)
+        plainness = 1 - zones.plainness(plain)[..., None]
+        gain, offset = gain * plainness, near.target + plainness * (offset - near.target)
+        face = gain * grid.shrink(drawn) + offset
+        bare = visible[0] & visible[1]
+        rims = np.zeros(bare.shape, np.float32)
+        if carried is not None:
+            rims = spectacles.rims(mesh, carried, zones.width, RECIPE)
+            soft = np.maximum(soft, carried.soft * usable)
+        change = calm.calmed(face, light.target, zones.width, rims, visible[0].astype(np.float32), RECIPE)
+        face += change
+        offset += change
+        change = detail.matched(face, under, zones.width, visible, RECIPE)
+        face += change
+        offset += change
+        width = zones.width
+        hair = heal.hair(under, skin[1], zones.brows(was, RECIPE.brow), RECIPE.hair)
+        gone = np.zeros(bare.shape, bool)
+        if removed is not None:
+            gone = cv2.dilate(removed.tips.astype(np.uint8), mask._disc(RECIPE.frame_grow * width)) > 0
+        hole = heal.hole(zones.brows(was, RECIPE.brow) & oval, gone, soft, hair, RECIPE.covered)
+        if hole.any():
+            known = np.where(soft >= RECIPE.covered, skin[0], skin[1] & ~hole & ~hair & ~gone)
+            if removed is not None:
+                known |= ~oval & ~gone
+            mixed = under + soft[..., None] * (face - under)
+            fill = heal.fill(mixed, known.astype(np.float32), RECIPE.smooth * width)
+            much = blurred(hole.astype(np.float32), 0.006 * width)
+            much = np.minimum(2 * much, 1)
+            heal.put(region, fill, much, self._grain.missing(0, roughness(region)))
+            under = under + much[..., None] * (fill - under)
+        where = blurred(bare.astype(np.float32), 0.02 * zones.width) * bare
+        low = second_band(face, under, soft, where, RECIPE.band * zones.width)
         drawn, grain = self._fit_sharpness(drawn, region, float(balance.mean()))
-        _blend(region, drawn, (gain, offset), soft, grain)
+        blend(region, drawn, (gain, offset), soft, low, grain)
         if gray:
             region[..., 1:] = region[..., :1]
         covered = max(mask.covered(skin[0], mesh), mask.covered(skin[1], was))
@@ -158,49 +195,10 @@ class MeshSwapper:
         return drawn, self._grain.missing(have, want)
 
 
-def _texture(source: SourceFace, target: Face) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
-    """The source's pixels around its face, not much larger than needed, and its mesh in them."""
-    pixels, mesh = source.picture.pixels, mesh_of(source.face)
-    margin = 0.05 * _extent(mesh) + 2
-    height, width = pixels.shape[:2]
-    last = width - 1, height - 1
-    left, top = np.clip(mesh[:, :2].min(0) - margin, 0, last).astype(int)
-    right, bottom = np.clip(mesh[:, :2].max(0) + margin, 0, last).astype(int) + 1
-    part = pixels[top:bottom, left:right]
-    points = mesh - np.array([left, top, 0], np.float32)
-    ratio = _extent(mesh) / _extent(mesh_of(target))
-    if ratio > _SHRINK:
-        small = Grid.over(part.shape[1], part.shape[0], max(1, round(max(part.shape) / ratio)))
-        part = np.asarray(cv2.resize(part, small.size, interpolation=cv2.INTER_AREA), np.uint8)
-        points = small.place(points)
-    return part, points
-
-
 def _without_colour(image: NDArray[_T]) -> NDArray[_T]:
     """The luminance in all three channels; [h, w, 3] uint8 or float32, RGB."""
     gray = cv2.cvtColor(cv2.cvtColor(image, cv2.COLOR_RGB2GRAY), cv2.COLOR_GRAY2RGB)
     return np.asarray(gray, image.dtype)
-
-
-def _blend(
-    region: NDArray[np.uint8],
-    drawn: NDArray[np.uint8],
-    correction: tuple[NDArray[np.float32], NDArray[np.float32]],
-    soft: NDArray[np.float32],
-    grain: Noise | None,
-) -> None:
-    """Put the corrected face on the region, in place; uint8 [H, W, 3], the rest on the grid."""
-    size = region.shape[1], region.shape[0]
-    gain, offset, share = (Enlarged(part, size) for part in (*correction, soft))
-    for rows in share.bands():
-        face = cv2.multiply(drawn[rows], gain[rows], dtype=cv2.CV_32F)
-        face = cv2.add(face, offset[rows], dst=face)
-        if grain:
-            noise = cv2.cvtColor(grain.rows(rows, size[0]), cv2.COLOR_GRAY2RGB)
-            face = cv2.add(face, noise, dst=face)
-        whole = cv2.convertScaleAbs(np.maximum(face, 0, out=face))
-        weight, under = share[rows], region[rows]
-        under[:] = cv2.blendLinear(whole, under, weight, 1 - weight)
 
 
 def _warnings(
@@ -210,11 +208,6 @@ def _warnings(
     found = []
     if pose.extreme(target.pose, source.face.pose):
         found.append(QualityWarning.EXTREME_POSE)
-    if _extent(mesh_of(source.face)) < _FEW_PIXELS * _extent(mesh_of(target)):
+    if extent(mesh_of(source.face)) < _FEW_PIXELS * extent(mesh_of(target)):
         found.append(QualityWarning.LOW_RESOLUTION_SOURCE)
     return *found, *(warning for warning, holds in seen.items() if holds)
-
-
-def _extent(mesh: NDArray[np.float32]) -> float:
-    """The long side of the mesh's bounding box in pixels."""
-    return max(float(np.ptp(mesh[:, :2], 0).max()), 1.0)

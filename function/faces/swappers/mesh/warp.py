@@ -65,10 +65,13 @@ class Warp:
         maps: float32 [h, w, 2], (x, y) in source pixels. Outside of the mesh: the affine map that
             fits the whole mesh best.
         usable: bool [h, w], cells outside of the mesh or in triangles that show real source skin.
+        facing: float32 [h, w], how much the source's triangle faces the camera: 1 straight on,
+            0 edge-on, negative from behind; 1 outside of the mesh.
     """
 
     maps: NDArray[np.float32]
     usable: NDArray[np.bool_]
+    facing: NDArray[np.float32]
 
     @classmethod
     def fit(
@@ -77,6 +80,7 @@ class Warp:
         source: NDArray[np.float32],
         grid: Grid,
         topology: Topology,
+        ring: float = 1.3,
     ) -> Warp:
         """The map from the grid to the source that takes every triangle onto its counterpart.
 
@@ -85,36 +89,61 @@ class Warp:
             source: float32 [468, 3], the source's points in source pixels.
             grid: the raster.
             topology: triangles.
+            ring: how far both meshes are continued outside of their oval; see `Topology.outward`.
         """
-        corners = mesh[topology.triangles].astype(np.float64)
-        to, at = corners[:, :, :2], source[topology.triangles][:, :, :2].astype(np.float64)
+        triangles = np.concatenate([topology.triangles, topology.ring])
+        corners = topology.outward(mesh, ring)[triangles].astype(np.float64)
+        to = corners[:, :, :2]
+        origin = source[topology.triangles].astype(np.float64)
+        at = topology.outward(source, ring)[triangles][:, :, :2].astype(np.float64)
         linear, facing = _linear(to, at)
         shift = at[:, 0] - np.einsum("nij,nj->ni", linear, to[:, 0])
         square = np.column_stack([mesh[:, :2], np.ones(len(mesh))])
         whole, *_ = np.linalg.lstsq(square, source[:, :2])
         rows = np.concatenate([whole.T[None], np.concatenate([linear, shift[..., None]], 2)])
-        good = np.concatenate([[True], topology.soft | (_spread(linear) & facing)])
+        soft = np.concatenate([topology.soft, np.zeros(len(topology.ring), bool)])
+        good = np.concatenate([[True], soft | (_spread(linear) & facing)])
 
         index = _paint(to, corners[:, :, 2].mean(1), grid.size)
         table = rows.astype(np.float32)[index]
         xs = np.arange(grid.size[0], dtype=np.float32)[None, :, None]
         ys = np.arange(grid.size[1], dtype=np.float32)[:, None, None]
         maps = table[..., 0] * xs + table[..., 1] * ys + table[..., 2]
-        return cls(maps, good[index])
+        there = np.concatenate([np.ones(1), _facing(origin), np.ones(len(topology.ring))])
+        return cls(maps, good[index], there.astype(np.float32)[index])
 
     def inside(self, width: int, height: int) -> NDArray[np.bool_]:
         """The cells whose texture lies inside a source of that size; bool [h, w]."""
         x, y = self.maps[..., 0], self.maps[..., 1]
         return np.asarray((x >= -0.5) & (y >= -0.5) & (x < width - 0.5) & (y < height - 0.5))
 
-    def sample(self, texture: NDArray[np.uint8], size: tuple[int, int]) -> NDArray[np.uint8]:
-        """The texture uint8 [H, W, 3] drawn on the region, `size` (width, height) pixels."""
-        enlarged = _scale(self.maps) * self.maps.shape[1] < size[0]
+    def sample(
+        self, texture: NDArray[np.uint8], size: tuple[int, int], finer: bool = False
+    ) -> NDArray[np.uint8]:
+        """The texture drawn on a region.
+
+        Args:
+            texture: uint8 [H, W, 3].
+            size: (width, height) of the region in pixels.
+            finer: draw it at twice that size and average, which keeps what is finer than a pixel
+                of the region from becoming soft or jagged.
+
+        Returns:
+            uint8 [height, width, 3].
+        """
+        times = 1 + finer
+        width, height = times * size[0], times * size[1]
+        enlarged = _scale(self.maps) * self.maps.shape[1] < width
         how = cv2.INTER_CUBIC if enlarged else cv2.INTER_LINEAR
         drawn = np.empty((size[1], size[0], 3), np.uint8)
-        maps = Enlarged(self.maps, size)
+        maps = Enlarged(self.maps, (width, height), times)
         for rows in maps.bands():
-            cv2.remap(texture, maps[rows], None, how, drawn[rows], cv2.BORDER_REPLICATE)
+            part = drawn[rows.start // times : rows.stop // times]
+            if not finer:
+                cv2.remap(texture, maps[rows], None, how, part, cv2.BORDER_REPLICATE)
+                continue
+            fine = cv2.remap(texture, maps[rows], None, how, None, cv2.BORDER_REPLICATE)
+            cv2.resize(fine, part.shape[1::-1], part, interpolation=cv2.INTER_AREA)
         return drawn
 
 
@@ -126,16 +155,17 @@ class Enlarged:
     Args:
         part: float32 [h, w] or [h, w, c].
         size: (width, height) of the region.
+        times: bands have a number of rows that this divides.
     """
 
-    def __init__(self, part: NDArray[np.float32], size: tuple[int, int]) -> None:
-        self._size = size
+    def __init__(self, part: NDArray[np.float32], size: tuple[int, int], times: int = 1) -> None:
+        self._size, self._times = size, times
         self._wide = np.asarray(cv2.resize(part, (size[0], part.shape[0])), np.float32)
 
     def bands(self) -> Iterator[slice]:
         """The region's rows, from the top."""
         width, height = self._size
-        step = height if width * height <= _WHOLE else max(1, _BAND // width)
+        step = height if width * height <= _WHOLE else self._times * max(1, _BAND // width)
         return (slice(top, min(top + step, height)) for top in range(0, height, step))
 
     def __getitem__(self, rows: slice) -> NDArray[np.float32]:
@@ -168,6 +198,12 @@ def _linear(
     inverse = np.stack([b[:, 1], -b[:, 0], -a[:, 1], a[:, 0]], 1).reshape(-1, 2, 2)
     linear = np.stack([u, v], 2) @ (inverse / det[:, None, None])
     return linear, u[:, 0] * v[:, 1] - u[:, 1] * v[:, 0] > 0
+
+
+def _facing(corners: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The cosine between the normals of triangles [n, 3, 3] and the line of sight."""
+    normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+    return np.asarray(normals[:, 2] / np.maximum(np.linalg.norm(normals, axis=1), 1e-9))
 
 
 def _spread(linear: NDArray[np.float64]) -> NDArray[np.bool_]:

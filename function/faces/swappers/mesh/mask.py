@@ -9,19 +9,22 @@ import cv2
 import numpy as np
 
 from function.faces.geometry import median
-from function.faces.swappers.colour import CLIPPED, clipped
-from function.faces.swappers.warp import SHIFT
+from function.faces.swappers.mesh.colour import CLIPPED, clipped
+from function.faces.swappers.mesh.warp import SHIFT
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from function.faces.swappers.warp import Grid
+    from function.faces.swappers.mesh.recipe import MeshRecipe
+    from function.faces.swappers.mesh.warp import Grid
     from function.faces.topology import Topology
 
 _T = TypeVar("_T", bound=np.generic)
 
 # outlines by mesh index, clockwise from image left
 _BROWS = [70, 63, 105, 66, 107, 336, 296, 334, 293, 300]
+_HULLS = ([70, 63, 105, 66, 107, 46, 53, 52, 65, 55],
+          [300, 293, 334, 296, 336, 276, 283, 282, 295, 285])  # fmt: skip
 _TOP = [251, 284, 332, 297, 338, 10, 109, 67, 103, 54, 21]
 _INNER = [*_BROWS, 263, 291, 17, 61, 33]
 _JAW = [116, 345, 454, 323, 361, 288, 397, 365, 379, 150, 136, 172, 58, 132, 93, 234]
@@ -111,6 +114,7 @@ class Zones:
         target_skin: NDArray[np.bool_],
         unlike: NDArray[np.float32],
         usable: NDArray[np.bool_],
+        recipe: MeshRecipe,
     ) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
         """Decide what is replaced.
 
@@ -119,24 +123,42 @@ class Zones:
             target_skin: bool [h, w], skin on the target.
             unlike: float32 [h, w], see `Light.differs`.
             usable: bool [h, w], where the source has texture to give.
+            recipe: how near to hair a forehead is used.
 
         Returns:
             The mask, float32 [h, w], 0–1; and, bool [h, w], the part of it where neither face has
             skin to show (hair of the one, spectacles of the other): plain skin belongs there.
         """
         hair, other_hair = self.masses(target_skin), self.masses(source_skin) & ~self.inner
+        shadow = self.shadow(other_hair, unlike, recipe)
         line = cv2.dilate((~target_skin).astype(np.uint8), _disc(0.02 * self.width)) > 0
         plain = other_hair & line & ~hair & ~self.forehead & self.crop(self.oval)
         inside = cv2.distanceTransform(self.oval.astype(np.uint8), cv2.DIST_L2, 3)
         ring = self.crop(inside) < _RING * self.width
         edge = ring & self.jaw & ~self.inner & (unlike > _UNLIKE)
-        keep = ~hair & ~edge & usable & (~other_hair | plain)
+        keep = ~hair & ~edge & ~shadow & usable & (~other_hair | plain)
         keep = cv2.medianBlur(keep.astype(np.uint8), 5 if self.width > 80 else 3) > 0
         soft = np.minimum(
             self.crop(_soften(self.oval, _FEATHER * self.width)),
             _soften(keep | ~self.crop(self.oval), _FEATHER_CUT * self.width),
         )
         return soft, plain
+
+    def shadow(
+        self, hair: NDArray[np.bool_], unlike: NDArray[np.float32], recipe: MeshRecipe
+    ) -> NDArray[np.bool_]:
+        """The forehead beside the source's own hair or hat, and what stands in its shadow."""
+        if not (hair & self.forehead).any():
+            return np.zeros(hair.shape, bool)
+        away = cv2.distanceTransform((~hair).astype(np.uint8), cv2.DIST_L2, 3) / self.width
+        dim = (away < recipe.shadow_far) & (unlike > recipe.shadow_unlike)
+        return np.asarray(self.forehead & (dim | (away < recipe.shadow)))
+
+    def brows(self, mesh: NDArray[np.float32], grow: float) -> NDArray[np.bool_]:
+        """The brows of a mesh float32 [468, 3] in cells, grown by so many face widths; bool [h, w]."""
+        size = self.forehead.shape[1::-1]
+        hulls = [_polygon(cv2.convexHull(mesh[brow, :2])[:, 0], size) for brow in _HULLS]
+        return cv2.dilate((hulls[0] | hulls[1]).astype(np.uint8), _disc(grow * self.width)) > 0
 
     def without_mouth(self, soft: NDArray[np.float32]) -> NDArray[np.float32]:
         """The mask less what lies between the lips, float32 [h, w]."""

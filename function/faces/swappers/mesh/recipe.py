@@ -1,0 +1,93 @@
+"""Every number of the mesh swap's finish in one value, each with its reason.
+
+Lengths are in face widths, so that a face of any size is treated alike. What was measured on pairs
+of photos stands in docs/quality.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class MeshRecipe:
+    """How a warped face is finished.
+
+    Attributes:
+        cells: of the long side of the grid; with 128 the eyes of a likeness get lost.
+        reach: how far outside of the outline something may change: frames stick out of a face.
+        ring: how far the mesh is continued outwards, so that there is texture at the outline.
+        finer: sources so much larger than the target are drawn at twice its size, and averaged:
+            interpolating them makes eyes soft or jagged.
+        shadow: source within this of its own hair or hat is not used above the brows …
+        shadow_far, shadow_unlike: … nor within this where it is so much unlike the target's skin:
+            the shadow of a hat.
+        brow: the target's brows are healed with so much around them …
+        covered: … where the new face covers less than this share of them.
+        hair: what is darker than this share of the skin is hair, which is not healed.
+        smooth: sigma of what is healed, and of the light that calm and blend compare.
+        calm_reach: around spectacled eyes, colour is calmed within this.
+        calm_sigma: of the colour that is calmed; finer than that is skin texture.
+        calm_rims, calm_skin: share of the source's own chroma that stays there, and elsewhere.
+        calm_light: levels of L* that glare may differ from the target's light around these eyes.
+        detail: sigma that parts detail from form.
+        detail_luma, detail_chroma: limits of the ratio by which detail is matched.
+        highlight: deviations above which the light of detail is bent towards them.
+        crisp, crisp_most, crisp_sigma: share, limit in levels and sigma of the unsharp mask on
+            eyes and brows, which the warp has interpolated.
+        band: sigma of the second, softer mask, by which low frequencies are blended.
+        frame_unlike, frame_darker: difference from skin in Lab, and in its L*, of a frame.
+        frame_least: share of the face's width squared that a frame covers at each temple.
+        frame_bridge: contrast of the bridge of the nose over that of the cheeks with spectacles on;
+            at most 1.4 without, at least 2.8 with them on what was looked at.
+        frame_hair: more than this (of the width squared) outside of the outline is hair.
+        frame_carried, frame_removed: how far out of the outline a frame is carried, and removed:
+            farther, the first would bring ear or sky along.
+        frame_grow: what is removed is grown by this: its shadow and its blur.
+        mirror_yaw, mirror_apart: degrees by which a source has to be turned, and be turned away
+            from the target, before its far half is taken from the near one.
+        mirror_least, mirror_range: gain in facing the camera that is worth it, from none to all.
+        mirror_smooth: sigma of that choice.
+    """
+
+    cells: int = 192
+    reach: float = 0.1
+    ring: float = 1.3
+    finer: float = 1.1
+    shadow: float = 0.045
+    shadow_far: float = 0.12
+    shadow_unlike: float = 0.13
+    brow: float = 0.045
+    covered: float = 0.97
+    hair: float = 0.72
+    smooth: float = 0.012
+    calm_reach: float = 0.13
+    calm_sigma: float = 0.014
+    calm_rims: float = 0.35
+    calm_skin: float = 0.75
+    calm_light: float = 7.0
+    detail: float = 0.06
+    detail_luma: tuple[float, float] = (0.8, 1.1)
+    detail_chroma: tuple[float, float] = (0.65, 1.0)
+    highlight: float = 3.2
+    crisp: float = 0.4
+    crisp_most: float = 18.0
+    crisp_sigma: float = 0.008
+    band: float = 0.02
+    frame_unlike: float = 26.0
+    frame_darker: float = 5.0
+    frame_least: float = 0.004
+    frame_bridge: float = 1.9
+    frame_hair: float = 0.02
+    frame_carried: float = 0.035
+    frame_removed: float = 0.05
+    frame_grow: float = 0.02
+    mirror_yaw: float = 18.0
+    mirror_apart: float = 12.0
+    mirror_least: float = 0.15
+    mirror_range: float = 0.25
+    mirror_smooth: float = 0.03
+
+
+RECIPE = MeshRecipe()
+"""The one that is used."""
