@@ -58,7 +58,7 @@ class Models:
     def swapper(self) -> Swapper:
         """What swaps faces: the model for it, else the mesh."""
         if self.swap is None:
-            from function.faces.swappers.mesh.swapper import MeshSwapper
+            from function.faces.swappers.mesh import MeshSwapper
 
             return MeshSwapper()
         from function.faces.swappers.neural import NeuralSwapper

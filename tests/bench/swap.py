@@ -24,7 +24,7 @@ import numpy as np
 from PIL import Image
 
 from function.faces.pipeline import Pipeline
-from function.faces.swappers.mesh.swapper import MeshSwapper
+from function.faces.swappers.mesh import MeshSwapper
 from function.images.decode import decode
 from function.images.encode import encode
 from function.images.picture import Picture

@@ -35,7 +35,7 @@ class Swap:
 
     def __init__(self, stages: Models | None = None) -> None:
         from function.faces.pipeline import Pipeline
-        from function.faces.swappers.mesh.swapper import MeshSwapper
+        from function.faces.swappers.mesh import MeshSwapper
 
         self._pipeline = Pipeline(stages or (fast() if TUNED else plain()), MeshSwapper())
 

@@ -112,7 +112,7 @@ async def test_a_set_with_a_broken_model_does_not_get_ready(role, spoil):
 
 
 async def test_a_swapper_that_gives_back_its_target_does_not_get_ready(monkeypatch):
-    from function.faces.swappers.mesh.swapper import MeshSwapper
+    from function.faces.swappers.mesh import MeshSwapper
 
     monkeypatch.setattr(MeshSwapper, "swap_all", lambda _, __, faces, *a, **k: [()] * len(faces))
     with pytest.raises(WrongResultError, match="golden check"):

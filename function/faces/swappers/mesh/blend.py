@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import cv2
@@ -13,6 +14,22 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from function.faces.swappers.mesh.grain import Noise
+
+
+@dataclass(frozen=True, slots=True)
+class Layers:
+    """How a drawn face is put on a target, on the grid.
+
+    Attributes:
+        gain, offset: float32 [h, w, 3], of the drawn face.
+        soft: float32 [h, w], the mask, 0–1.
+        band: float32 [h, w, 3], see `second_band`.
+    """
+
+    gain: NDArray[np.float32]
+    offset: NDArray[np.float32]
+    soft: NDArray[np.float32]
+    band: NDArray[np.float32]
 
 
 def second_band(
@@ -44,9 +61,7 @@ def second_band(
 def blend(
     region: NDArray[np.uint8],
     drawn: NDArray[np.uint8],
-    correction: tuple[NDArray[np.float32], NDArray[np.float32]],
-    soft: NDArray[np.float32],
-    band: NDArray[np.float32],
+    layers: Layers,
     grain: Noise | None,
 ) -> None:
     """Put the corrected face on the region, in place.
@@ -54,13 +69,13 @@ def blend(
     Args:
         region: uint8 [H, W, 3] RGB.
         drawn: uint8 [H, W, 3] RGB, the face before its correction.
-        correction: gain and offset, float32 [h, w, 3] on the grid.
-        soft: float32 [h, w], the mask on the grid.
-        band: float32 [h, w, 3], see `second_band`.
+        layers: on the grid.
         grain: what the face lacks.
     """
     size = region.shape[1], region.shape[0]
-    gain, offset, share, low = (Enlarged(part, size) for part in (*correction, soft, band))
+    gain, offset, share, low = (
+        Enlarged(part, size) for part in (layers.gain, layers.offset, layers.soft, layers.band)
+    )
     for rows in share.bands():
         face = cv2.multiply(drawn[rows], gain[rows], dtype=cv2.CV_32F)
         face = cv2.add(face, offset[rows], dst=face)

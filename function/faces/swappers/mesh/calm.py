@@ -1,4 +1,4 @@
-"""Take out colour that the source brought along: red rims around spectacled eyes, glare, blotches."""
+"""Take out colour that the source brought along: red rims around eyes, glare, blotches."""
 
 from __future__ import annotations
 
@@ -7,19 +7,17 @@ from typing import TYPE_CHECKING
 import cv2
 import numpy as np
 
+from function.faces.swappers.mesh.recipe import RECIPE
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-    from function.faces.swappers.mesh.recipe import MeshRecipe
 
 
 def calmed(
     image: NDArray[np.float32],
     light: NDArray[np.float32],
     width: float,
-    rims: NDArray[np.float32],
-    skin: NDArray[np.float32],
-    recipe: MeshRecipe,
+    where: tuple[NDArray[np.float32], NDArray[np.float32]],
 ) -> NDArray[np.float32]:
     """What to add to a face so that its colour stays near the light it stands in.
 
@@ -30,20 +28,20 @@ def calmed(
         image: float32 [h, w, 3] RGB 0–255, the face in the target's light.
         light: float32 [h, w, 3] RGB 0–255, large-scale colour of the target's skin.
         width: of the face in cells.
-        rims: float32 [h, w], how much each cell lies around a spectacled eye, 0–1.
-        skin: float32 [h, w], how much each cell is other skin, 0–1.
-        recipe: the amounts.
+        where: float32 [h, w] each, how much a cell lies around a spectacled eye, and how much it is
+            skin, 0–1.
 
     Returns:
         float32 [h, w, 3] levels.
     """
-    sigma = max(recipe.calm_sigma * width, 0.3)
+    rims, skin = where
+    sigma = max(RECIPE.calm_sigma * width, 0.3)
     low = cv2.GaussianBlur(image, (0, 0), sigma, borderType=cv2.BORDER_REPLICATE)
     base, there = lab(low), lab(light)
     away = base - there
-    keep = 1 - rims * (1 - recipe.calm_rims) - skin * (1 - recipe.calm_skin)
+    keep = 1 - rims * (1 - RECIPE.calm_rims) - skin * (1 - RECIPE.calm_skin)
     pulled = away * keep[..., None]
-    limit = np.float32(recipe.calm_light)
+    limit = np.float32(RECIPE.calm_light)
     pulled[..., 0] = away[..., 0] + rims * (limit * np.tanh(away[..., 0] / limit) - away[..., 0])
     return rgb(there + pulled) - rgb(base)
 

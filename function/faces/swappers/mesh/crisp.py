@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 import cv2
 import numpy as np
 
+from function.faces.swappers.mesh.recipe import RECIPE
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from function.faces.swappers.mesh.recipe import MeshRecipe
 
 # outlines by mesh index: a brow and the eye below it, of either side
 _EYES = (
@@ -19,18 +20,15 @@ _EYES = (
 )
 
 
-def sharpen(
-    drawn: NDArray[np.uint8], mesh: NDArray[np.float32], width: float, recipe: MeshRecipe
-) -> None:
+def sharpen(drawn: NDArray[np.uint8], mesh: NDArray[np.float32], width: float) -> None:
     """Unsharp mask over both eyes and their brows, in place.
 
     Args:
         drawn: uint8 [H, W, 3] RGB.
         mesh: float32 [468, 3] in its pixels.
         width: of the face in pixels.
-        recipe: how much.
     """
-    sigma = max(recipe.crisp_sigma * width, 0.6)
+    sigma = max(RECIPE.crisp_sigma * width, 0.6)
     margin = int(4 * sigma) + 2
     for eye in _EYES:
         points = mesh[eye, :2]
@@ -44,5 +42,5 @@ def sharpen(
         where = cv2.GaussianBlur(where, (0, 0), 1.5 * sigma)
         fine = part.astype(np.float32)
         fine -= cv2.GaussianBlur(fine, (0, 0), sigma)
-        fine = np.clip(recipe.crisp * fine, -recipe.crisp_most, recipe.crisp_most)
+        fine = np.clip(RECIPE.crisp * fine, -RECIPE.crisp_most, RECIPE.crisp_most)
         part[:] = np.clip(part + fine * where[..., None] + 0.5, 0, 255).astype(np.uint8)

@@ -8,11 +8,11 @@ import cv2
 import numpy as np
 
 from function.faces.geometry import median
+from function.faces.swappers.mesh.recipe import RECIPE
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from function.faces.swappers.mesh.recipe import MeshRecipe
 
 _LUMA = np.array([0.299, 0.587, 0.114], np.float32)
 _FEW = 30  # cells, below which statistics say nothing
@@ -23,7 +23,6 @@ def matched(
     target: NDArray[np.float32],
     width: float,
     skin: tuple[NDArray[np.bool_], NDArray[np.bool_]],
-    recipe: MeshRecipe,
 ) -> NDArray[np.float32]:
     """What to add to a face so that its skin is as lively as the target's.
 
@@ -36,21 +35,21 @@ def matched(
         target: float32 [h, w, 3] RGB 0–255.
         width: of the face in cells.
         skin: bool [h, w] each, skin of the face and of the target.
-        recipe: the limits.
 
     Returns:
         float32 [h, w, 3] levels; 0 where the face shows no skin.
     """
     if min(int(part.sum()) for part in skin) < _FEW:
         return np.zeros_like(face)
-    sigma = max(recipe.detail * width, 0.5)
+    sigma = max(RECIPE.detail * width, 0.5)
     (luma, chroma), (want_luma, want_chroma) = (_parts(part, sigma) for part in (face, target))
     spread = _spread(want_luma[skin[1]])
-    gain = np.clip(spread / max(_spread(luma[skin[0]]), 1e-3), *recipe.detail_luma)
-    have, want = (_spread(np.abs(part[at]).sum(1)) for part, at in
-                  ((chroma, skin[0]), (want_chroma, skin[1])))
-    colour = np.clip(want / max(have, 1e-3), *recipe.detail_chroma)
-    limit = np.float32(max(recipe.highlight * spread, 1.0))
+    gain = np.clip(spread / max(_spread(luma[skin[0]]), 1e-3), *RECIPE.detail_luma)
+    have, want = (
+        _spread(np.abs(part[at]).sum(1)) for part, at in ((chroma, skin[0]), (want_chroma, skin[1]))
+    )
+    colour = np.clip(want / max(have, 1e-3), *RECIPE.detail_chroma)
+    limit = np.float32(max(RECIPE.highlight * spread, 1.0))
     new = luma * np.float32(gain)
     new = np.where(new > limit, limit + limit * np.tanh(new / limit - 1) / 2, new)
     change = (new - luma)[..., None] + chroma * np.float32(colour - 1)

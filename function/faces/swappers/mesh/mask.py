@@ -10,12 +10,12 @@ import numpy as np
 
 from function.faces.geometry import median
 from function.faces.swappers.mesh.colour import CLIPPED, clipped
+from function.faces.swappers.mesh.recipe import RECIPE
 from function.faces.swappers.mesh.warp import SHIFT
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from function.faces.swappers.mesh.recipe import MeshRecipe
     from function.faces.swappers.mesh.warp import Grid
     from function.faces.topology import Topology
 
@@ -46,7 +46,7 @@ _LEAST_RED = 0.2  # share of the usual skin's log red/green
 _LIMIT = 3.0  # deviations
 _BULK = 0.1  # hair is a mass, spectacles are lines: least radius, in face widths
 _RING, _UNLIKE = 0.1, 0.22  # how near the outline (face widths) how much difference is cut
-_FEATHER, _FEATHER_CUT = 0.02, 0.035  # sigmas in face widths: at the outline, at what was cut out
+_FEATHER, _FEATHER_CUT = 0.02, 0.018  # sigmas in face widths: at the outline, at what was cut out
 _FEATHER_MOUTH = 0.008
 _RIM = 0.06
 
@@ -114,7 +114,6 @@ class Zones:
         target_skin: NDArray[np.bool_],
         unlike: NDArray[np.float32],
         usable: NDArray[np.bool_],
-        recipe: MeshRecipe,
     ) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
         """Decide what is replaced.
 
@@ -123,15 +122,14 @@ class Zones:
             target_skin: bool [h, w], skin on the target.
             unlike: float32 [h, w], see `Light.differs`.
             usable: bool [h, w], where the source has texture to give.
-            recipe: how near to hair a forehead is used.
 
         Returns:
             The mask, float32 [h, w], 0–1; and, bool [h, w], the part of it where neither face has
             skin to show (hair of the one, spectacles of the other): plain skin belongs there.
         """
         hair, other_hair = self.masses(target_skin), self.masses(source_skin) & ~self.inner
-        shadow = self.shadow(other_hair, unlike, recipe)
-        line = cv2.dilate((~target_skin).astype(np.uint8), _disc(0.02 * self.width)) > 0
+        shadow = self.shadow(other_hair, RECIPE.shadow)
+        line = cv2.dilate((~target_skin).astype(np.uint8), disc(0.02 * self.width)) > 0
         plain = other_hair & line & ~hair & ~self.forehead & self.crop(self.oval)
         inside = cv2.distanceTransform(self.oval.astype(np.uint8), cv2.DIST_L2, 3)
         ring = self.crop(inside) < _RING * self.width
@@ -144,21 +142,17 @@ class Zones:
         )
         return soft, plain
 
-    def shadow(
-        self, hair: NDArray[np.bool_], unlike: NDArray[np.float32], recipe: MeshRecipe
-    ) -> NDArray[np.bool_]:
-        """The forehead beside the source's own hair or hat, and what stands in its shadow."""
-        if not (hair & self.forehead).any():
-            return np.zeros(hair.shape, bool)
-        away = cv2.distanceTransform((~hair).astype(np.uint8), cv2.DIST_L2, 3) / self.width
-        dim = (away < recipe.shadow_far) & (unlike > recipe.shadow_unlike)
-        return np.asarray(self.forehead & (dim | (away < recipe.shadow)))
+    def shadow(self, hair: NDArray[np.bool_], reach: float) -> NDArray[np.bool_]:
+        """The forehead that is nearer than that, in face widths, to hair or a hat; bool [h, w]."""
+        near = cv2.dilate(hair.astype(np.uint8), disc(reach * self.width)) > 0
+        return np.asarray(self.forehead & near)
 
     def brows(self, mesh: NDArray[np.float32], grow: float) -> NDArray[np.bool_]:
-        """The brows of a mesh float32 [468, 3] in cells, grown by so many face widths; bool [h, w]."""
+        """The brows of a mesh float32 [468, 3] in cells, grown by face widths; bool [h, w]."""
         size = self.forehead.shape[1::-1]
         hulls = [_polygon(cv2.convexHull(mesh[brow, :2])[:, 0], size) for brow in _HULLS]
-        return cv2.dilate((hulls[0] | hulls[1]).astype(np.uint8), _disc(grow * self.width)) > 0
+        both = (hulls[0] | hulls[1]).astype(np.uint8)
+        return np.asarray(cv2.dilate(both, disc(grow * self.width)) > 0)
 
     def without_mouth(self, soft: NDArray[np.float32]) -> NDArray[np.float32]:
         """The mask less what lies between the lips, float32 [h, w]."""
@@ -234,7 +228,8 @@ def _polygon(points: NDArray[np.float32], size: tuple[int, int]) -> NDArray[np.b
     return image.astype(bool)
 
 
-def _disc(radius: float) -> NDArray[np.uint8]:
+def disc(radius: float) -> NDArray[np.uint8]:
+    """The kernel that grows a mask by about `radius` cells, at least by one."""
     side = 2 * max(1, round(radius)) + 1
     return np.asarray(cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (side, side)), np.uint8)
 

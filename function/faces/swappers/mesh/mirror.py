@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from function.faces.swappers.mesh.blend import blurred
+from function.faces.swappers.mesh.recipe import RECIPE
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from function.faces.face import Pose
-    from function.faces.swappers.mesh.recipe import MeshRecipe
     from function.faces.topology import Topology
 
 
-def wanted(source: Pose, target: Pose, recipe: MeshRecipe) -> bool:
+def wanted(source: Pose, target: Pose) -> bool:
     """Whether the target shows a side of the face that the source turns away."""
-    turned = abs(source.yaw) > recipe.mirror_yaw
-    return turned and abs(source.yaw - target.yaw) > recipe.mirror_apart
+    turned = abs(source.yaw) > RECIPE.mirror_yaw
+    return turned and abs(source.yaw - target.yaw) > RECIPE.mirror_apart
 
 
 def flipped(
@@ -31,15 +31,15 @@ def flipped(
     return np.ascontiguousarray(texture[:, ::-1]), turned
 
 
-def share(own: NDArray[np.float32], other: NDArray[np.float32], recipe: MeshRecipe, width: float
+def share(
+    own: NDArray[np.float32], other: NDArray[np.float32], width: float
 ) -> NDArray[np.float32]:
     """How much of each cell comes from the mirrored source, float32 [h, w], 0–1.
 
     Args:
         own: float32 [h, w], how much the source faces the camera there, see `Warp.facing`.
         other: float32 [h, w], how much the mirrored one does.
-        recipe: what is worth it.
         width: of the face in cells.
     """
-    better = (other - own - recipe.mirror_least) / recipe.mirror_range
-    return blurred(np.clip(better, 0, 1).astype(np.float32), recipe.mirror_smooth * width)
+    better = (other - own - RECIPE.mirror_least) / RECIPE.mirror_range
+    return blurred(np.clip(better, 0, 1).astype(np.float32), RECIPE.mirror_smooth * width)

@@ -14,14 +14,12 @@ class MeshRecipe:
     """How a warped face is finished.
 
     Attributes:
-        cells: of the long side of the grid; with 128 the eyes of a likeness get lost.
+        cells: of the long side of the grid: finer ones cost time and gain no likeness.
         reach: how far outside of the outline something may change: frames stick out of a face.
         ring: how far the mesh is continued outwards, so that there is texture at the outline.
         finer: sources so much larger than the target are drawn at twice its size, and averaged:
             interpolating them makes eyes soft or jagged.
-        shadow: source within this of its own hair or hat is not used above the brows …
-        shadow_far, shadow_unlike: … nor within this where it is so much unlike the target's skin:
-            the shadow of a hat.
+        shadow: source within this of its own hair or hat is not used above the brows.
         brow: the target's brows are healed with so much around them …
         covered: … where the new face covers less than this share of them.
         hair: what is darker than this share of the skin is hair, which is not healed.
@@ -40,6 +38,7 @@ class MeshRecipe:
         frame_least: share of the face's width squared that a frame covers at each temple.
         frame_bridge: contrast of the bridge of the nose over that of the cheeks with spectacles on;
             at most 1.4 without, at least 2.8 with them on what was looked at.
+        frame_near: share of the difference between frame and skin that parts of a frame differ.
         frame_hair: more than this (of the width squared) outside of the outline is hair.
         frame_carried, frame_removed: how far out of the outline a frame is carried, and removed:
             farther, the first would bring ear or sky along.
@@ -50,15 +49,13 @@ class MeshRecipe:
         mirror_smooth: sigma of that choice.
     """
 
-    cells: int = 192
+    cells: int = 128
     reach: float = 0.1
     ring: float = 1.3
     finer: float = 1.1
-    shadow: float = 0.045
-    shadow_far: float = 0.12
-    shadow_unlike: float = 0.13
+    shadow: float = 0.03
     brow: float = 0.045
-    covered: float = 0.97
+    covered: float = 0.93
     hair: float = 0.72
     smooth: float = 0.012
     calm_reach: float = 0.13
@@ -67,19 +64,20 @@ class MeshRecipe:
     calm_skin: float = 0.75
     calm_light: float = 7.0
     detail: float = 0.06
-    detail_luma: tuple[float, float] = (0.8, 1.1)
+    detail_luma: tuple[float, float] = (0.8, 1.0)
     detail_chroma: tuple[float, float] = (0.65, 1.0)
     highlight: float = 3.2
-    crisp: float = 0.4
+    crisp: float = 0.5
     crisp_most: float = 18.0
     crisp_sigma: float = 0.008
-    band: float = 0.02
+    band: float = 0.015
     frame_unlike: float = 26.0
     frame_darker: float = 5.0
     frame_least: float = 0.004
     frame_bridge: float = 1.9
+    frame_near: float = 0.5
     frame_hair: float = 0.02
-    frame_carried: float = 0.035
+    frame_carried: float = 0.015
     frame_removed: float = 0.05
     frame_grow: float = 0.02
     mirror_yaw: float = 18.0

@@ -14,19 +14,20 @@ import numpy as np
 
 from function.faces.geometry import median
 from function.faces.swappers.mesh.blend import blurred
+from function.faces.swappers.mesh.recipe import RECIPE
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from function.faces.swappers.mesh.mask import Zones
-    from function.faces.swappers.mesh.recipe import MeshRecipe
 
 # by mesh index
 _EYES = ([33, 7, 163, 144, 145, 153, 154, 155, 133, 173, 157, 158, 159, 160, 161, 246],
-         [263, 249, 390, 373, 374, 380, 381, 382, 362, 398, 384, 385, 386, 387, 388, 466])  # fmt: skip
+         [263, 249, 390, 373, 374, 380, 381, 382, 362, 398, 384, 385, 386, 387, 388,
+          466])  # fmt: skip
 _OUTER, _BRIDGE = (33, 263), 168
 _CHEEKS = (50, 280, 205, 425, 117, 346)
-# windows as (from, to) in face widths: outwards from the corner of an eye and down, around the bridge
+# windows as (from, to) in face widths: outwards from an eye's corner and down; around the bridge
 _BESIDE, _BRIDGE_WINDOW = ((0.02, 0.11), (-0.11, 0.05)), ((-0.05, 0.05), (-0.05, 0.09))
 
 
@@ -61,7 +62,7 @@ class EyeLine:
 
     @classmethod
     def of(cls, mesh: NDArray[np.float32], shape: tuple[int, ...], width: float) -> EyeLine:
-        """That of a mesh float32 [468, 3] in cells on a grid [h, w], with faces `width` cells wide."""
+        """That of a mesh float32 [468, 3] in cells on a grid [h, w]; `width` of a face in cells."""
         left, right = (mesh[corner, :2].astype(np.float64) for corner in _OUTER)
         apart = float(max(np.hypot(*(right - left)), 1e-6))
         cos, sin = (right - left) / (apart * width)
@@ -74,20 +75,14 @@ class EyeLine:
             apart / width / 2,
         )
 
-    def window(
-        self, across: tuple[float, float], down: tuple[float, float]
-    ) -> NDArray[np.bool_]:
+    def window(self, across: tuple[float, float], down: tuple[float, float]) -> NDArray[np.bool_]:
         """The cells between these; bool [h, w]."""
         x, y = self.x, self.y
         return (x > across[0]) & (x < across[1]) & (y > down[0]) & (y < down[1])
 
 
 def frame(
-    lab: NDArray[np.float32],
-    mesh: NDArray[np.float32],
-    zones: Zones,
-    outside: float,
-    recipe: MeshRecipe,
+    lab: NDArray[np.float32], mesh: NDArray[np.float32], zones: Zones, outside: float
 ) -> Frame | None:
     """The parts of a frame beside the eyes, or None for a face without spectacles.
 
@@ -100,7 +95,6 @@ def frame(
         mesh: float32 [468, 3] in cells.
         zones: of the face; its outline and width count.
         outside: how far out of the outline a frame may reach, in face widths.
-        recipe: the thresholds.
     """
     width = zones.width
     line = EyeLine.of(mesh, lab.shape, width)
@@ -113,21 +107,23 @@ def frame(
     usual = median(lab[skin], 0).astype(np.float32)
     away = lab - usual
     unlike = np.sqrt((away * away).sum(2))
-    other = (unlike > recipe.frame_unlike) & (away[..., 0] < -recipe.frame_darker)
+    other = (unlike > RECIPE.frame_unlike) & (away[..., 0] < -RECIPE.frame_darker)
     oval = zones.crop(zones.oval)
     (low, high), down = _BESIDE
     left = line.window((-line.half - high, -line.half - low), down)
     right = line.window((line.half + low, line.half + high), down)
     seeds = [other & oval & window for window in (left, right)]
-    if min(int(seed.sum()) for seed in seeds) < recipe.frame_least * width**2:
+    if min(int(seed.sum()) for seed in seeds) < RECIPE.frame_least * width**2:
         return None
     fine = lab - blurred(lab, 0.02 * width)
     contrast = np.sqrt((fine * fine).sum(2))
-    if contrast[bridge].mean() < recipe.frame_bridge * median(contrast[skin]):
+    if contrast[bridge].mean() < RECIPE.frame_bridge * median(contrast[skin]):
         return None
-    found = _grown(other, seeds, line, zones, outside, recipe)
+    own = median(lab[seeds[0] | seeds[1]], 0).astype(np.float32)
+    near = np.sqrt(((lab - own) ** 2).sum(2)) < RECIPE.frame_near * np.linalg.norm(own - usual)
+    found = _grown(near & other | seeds[0] | seeds[1], seeds, line, zones, outside)
     # the frame's own edge, not that of a cell: where it runs into skin, only some of it counts
-    clear = np.clip((unlike - 0.5 * recipe.frame_unlike) / recipe.frame_unlike, 0, 1)
+    clear = np.clip((unlike - 0.5 * RECIPE.frame_unlike) / RECIPE.frame_unlike, 0, 1)
     around = cv2.dilate(found.astype(np.uint8), np.ones((3, 3), np.uint8)) > 0
     rough = contrast > 3 * median(contrast[skin])
     return Frame(found, clear * (around & (away[..., 0] < 0)), rough)
@@ -139,15 +135,16 @@ def _grown(
     line: EyeLine,
     zones: Zones,
     outside: float,
-    recipe: MeshRecipe,
 ) -> NDArray[np.bool_]:
     """The seeds and what hangs together with them beside the eyes, inside their own height."""
     beyond = zones.crop(cv2.distanceTransform((~zones.oval).astype(np.uint8), cv2.DIST_L2, 3))
     found = np.zeros(other.shape, bool)
     for side, seed in zip((-1, 1), seeds, strict=True):
         heights = line.y[seed]
-        top, bottom = (float(np.partition(heights, k)[k]) for k in
-                       (len(heights) // 20, len(heights) - 1 - len(heights) // 20))
+        top, bottom = (
+            float(np.partition(heights, k)[k])
+            for k in (len(heights) // 20, len(heights) - 1 - len(heights) // 20)
+        )
         near = line.window((-9, 9), (top - 0.02, bottom + 0.02)) & (side * line.x > 0.6 * line.half)
         count, labels = cv2.connectedComponents((other & near).astype(np.uint8), connectivity=8)
         wanted = np.zeros(count, bool)
@@ -155,19 +152,17 @@ def _grown(
         wanted[0] = False
         part = wanted[labels] | seed
         out = part & (beyond > 0)
-        if out.sum() > recipe.frame_hair * zones.width**2:
+        if out.sum() > RECIPE.frame_hair * zones.width**2:
             part &= ~out
         found |= part & (beyond <= outside * zones.width)
     return found
 
 
-def rims(
-    mesh: NDArray[np.float32], frame: Frame, width: float, recipe: MeshRecipe
-) -> NDArray[np.float32]:
-    """How much each cell lies around a spectacled eye, float32 [h, w]: not the eye, not the frame."""
+def rims(mesh: NDArray[np.float32], frame: Frame, width: float) -> NDArray[np.float32]:
+    """How much each cell lies around a spectacled eye, float32 [h, w]; not the eye or frame."""
     eyes = np.zeros(frame.tips.shape, np.uint8)
     for eye in _EYES:
         cv2.fillConvexPoly(eyes, cv2.convexHull(np.round(mesh[eye, :2]).astype(np.int32)), 1)
     away = cv2.distanceTransform(1 - eyes, cv2.DIST_L2, 3) / width
-    around = (away < recipe.calm_reach) & (away > 0.02) & ~frame.tips & ~frame.rough
+    around = (away < RECIPE.calm_reach) & (away > 0.02) & ~frame.tips & ~frame.rough
     return blurred(around.astype(np.float32), 0.012 * width)

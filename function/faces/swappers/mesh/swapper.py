@@ -5,18 +5,19 @@ No network: every texture comes from the source photo, the outline, hair and lig
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import cv2
 import numpy as np
 
 from function.faces import pose
 from function.faces.face import mesh_of
-from function.faces.swappers.mesh import calm, colour, crisp, detail, heal, mask, mirror, shape, spectacles
-from function.faces.swappers.mesh.blend import blend, blurred, second_band
-from function.faces.swappers.mesh.colour import Light
+from function.faces.swappers.mesh import crisp, mask, mirror, shape
+from function.faces.swappers.mesh.blend import blend
+from function.faces.swappers.mesh.finish import Finish
 from function.faces.swappers.mesh.grain import Grain, roughness
 from function.faces.swappers.mesh.recipe import RECIPE
+from function.faces.swappers.mesh.relight import Relit, without_colour
 from function.faces.swappers.mesh.texture import Texture, extent
 from function.faces.swappers.mesh.warp import Grid
 from function.faces.topology import Topology
@@ -32,20 +33,14 @@ if TYPE_CHECKING:
     from function.faces.swappers.mesh.grain import Noise
     from function.faces.swappers.protocol import SourceFace
 
-_T = TypeVar("_T", np.uint8, np.float32)
-
-_WHITE = np.full(3, 255, np.float32)
-_WIDE, _NEAR = 0.16, 0.08  # sigmas of the light in face widths: inside, and close to the edge
 _SHARPER = 1.6  # a source this much rougher than the target is softened
 _SOFTEN = 0.22  # by this sigma times their ratio, in pixels
-_BURNT = 0.9  # a source of which this share is clipped has no colour to give
 _OWN_MOUTH = (
     0.05  # by this much more open (widths of the mouth) the target keeps its mouth's inside
 )
 
 _FEW_PIXELS = 0.4  # size of the source's face over the target's
 _COVERED = 0.15  # share of the bare skin of one face that is hidden
-_CLIPPED = 0.5  # share of the skin of one face that is clipped
 _SPARED = 0.3  # share of the face that could not be replaced
 
 
@@ -93,79 +88,25 @@ class MeshSwapper:
         grid = Grid.over(width, height, RECIPE.cells)
         place = mesh_of(target) - np.array([left, top, 0], np.float32)
         texture = Texture.around(source, extent(place))
-        points = texture.mesh
 
-        keep_mouth = shape.opening(place) > shape.opening(points) + _OWN_MOUTH
-        moved = shape.blend(points, place, self._topology, keep_mouth)
-        mesh = grid.place(moved)
+        keep_mouth = shape.opening(place) > shape.opening(texture.mesh) + _OWN_MOUTH
+        moved = shape.blend(texture.mesh, place, self._topology, keep_mouth)
+        mesh, was = grid.place(moved), grid.place(place)
         zones = mask.Zones.of(mesh, grid, self._topology)
-        turned = mirror.wanted(source.face.pose, target.pose, RECIPE)
+        turned = mirror.wanted(source.face.pose, target.pose)
         drawn, usable = texture.drawn(mesh, grid, (width, height), self._topology, turned)
-        crisp.sharpen(drawn, moved, zones.width * grid.step[0], RECIPE)
-        small, under = grid.shrink(drawn), grid.shrink(region)
+        crisp.sharpen(drawn, moved, zones.width * grid.step[0])
 
-        was = grid.place(place)
+        small, under = grid.shrink(drawn), grid.shrink(region)
         skin = mask.skin(small, mesh), mask.skin(under, was)
-        oval = zones.crop(zones.oval)
-        visible = skin[0] & oval & usable, skin[1] & oval
-        both = list(zip((small, under), visible, strict=True))
-        clipped = [colour.overexposure(*each) for each in both]
-        extreme = max(clipped) > _CLIPPED or any(colour.too_dark(*each) for each in both)
-        if gray or clipped[0] > _BURNT:  # only now: colour tells skin from hair
-            drawn, small = _without_colour(drawn), _without_colour(small)
-        balance = colour.balance(small, under, visible[0] & visible[1])
-        seen = small = small * balance
-        # each photo's light tells how bright the other's clipped parts were
-        near = Light.of(small, under, visible, _NEAR * zones.width)
-        small = colour.unclipped(small, near.target, 255 * balance)
-        under = colour.unclipped(under, near.source, _WHITE)
-        near = Light.of(small, under, visible, _NEAR * zones.width)
-        soft, plain = zones.cut(*skin, near.differs(small, under), usable, RECIPE)
-        spared = zones.spared(soft)
-        labs = calm.lab(small), calm.lab(under)
-        carried = spectacles.frame(labs[0], mesh, zones, RECIPE.frame_carried, RECIPE)
-        removed = spectacles.frame(labs[1], was, zones, RECIPE.frame_removed, RECIPE)
-        wide = Light.of(small, under, visible, _WIDE * zones.width)
-        light = wide.toward(near, zones.rim(soft))
-        gain, offset = light.correction(small, under, soft * visible[0] * visible[1])
-        if keep_mouth:
-            soft = zones.without_mouth(soft)
-        offset += gain * (small - seen)
-        gain *= balance
-        plainness = 1 - zones.plainness(plain)[..., None]
-        gain, offset = gain * plainness, near.target + plainness * (offset - near.target)
-        face = gain * grid.shrink(drawn) + offset
-        bare = visible[0] & visible[1]
-        rims = np.zeros(bare.shape, np.float32)
-        if carried is not None:
-            rims = spectacles.rims(mesh, carried, zones.width, RECIPE)
-            soft = np.maximum(soft, carried.soft * usable)
-        change = calm.calmed(face, light.target, zones.width, rims, visible[0].astype(np.float32), RECIPE)
-        face += change
-        offset += change
-        change = detail.matched(face, under, zones.width, visible, RECIPE)
-        face += change
-        offset += change
-        width = zones.width
-        hair = heal.hair(under, skin[1], zones.brows(was, RECIPE.brow), RECIPE.hair)
-        gone = np.zeros(bare.shape, bool)
-        if removed is not None:
-            gone = cv2.dilate(removed.tips.astype(np.uint8), mask._disc(RECIPE.frame_grow * width)) > 0
-        hole = heal.hole(zones.brows(was, RECIPE.brow) & oval, gone, soft, hair, RECIPE.covered)
-        if hole.any():
-            known = np.where(soft >= RECIPE.covered, skin[0], skin[1] & ~hole & ~hair & ~gone)
-            if removed is not None:
-                known |= ~oval & ~gone
-            mixed = under + soft[..., None] * (face - under)
-            fill = heal.fill(mixed, known.astype(np.float32), RECIPE.smooth * width)
-            much = blurred(hole.astype(np.float32), 0.006 * width)
-            much = np.minimum(2 * much, 1)
-            heal.put(region, fill, much, self._grain.missing(0, roughness(region)))
-            under = under + much[..., None] * (fill - under)
-        where = blurred(bare.astype(np.float32), 0.02 * zones.width) * bare
-        low = second_band(face, under, soft, where, RECIPE.band * zones.width)
-        drawn, grain = self._fit_sharpness(drawn, region, float(balance.mean()))
-        blend(region, drawn, (gain, offset), soft, low, grain)
+        lit = Relit.of(small, under, skin, usable, zones, gray=gray)
+        if lit.gray:
+            drawn = without_colour(drawn)
+        finish = Finish.of(lit, mesh, was, zones, keep_mouth=keep_mouth)
+        if finish.hole is not None:
+            finish.hole.heal(region, self._grain)
+        drawn, grain = self._fit_sharpness(drawn, region, float(lit.balance.mean()))
+        blend(region, drawn, finish.layers, grain)
         if gray:
             region[..., 1:] = region[..., :1]
         covered = max(mask.covered(skin[0], mesh), mask.covered(skin[1], was))
@@ -173,8 +114,8 @@ class MeshSwapper:
             target,
             source,
             {
-                QualityWarning.OCCLUDED: covered > _COVERED or spared > _SPARED,
-                QualityWarning.EXTREME_LIGHT: extreme,
+                QualityWarning.OCCLUDED: covered > _COVERED or lit.spared > _SPARED,
+                QualityWarning.EXTREME_LIGHT: lit.extreme,
                 QualityWarning.GRAY_SOURCE: source.picture.gray and not gray,
             },
         )
@@ -193,12 +134,6 @@ class MeshSwapper:
             sigma = min(_SOFTEN * have / max(want, 0.5), 0.005 * width + 0.5)
             return np.asarray(cv2.GaussianBlur(drawn, (0, 0), sigma), np.uint8), None
         return drawn, self._grain.missing(have, want)
-
-
-def _without_colour(image: NDArray[_T]) -> NDArray[_T]:
-    """The luminance in all three channels; [h, w, 3] uint8 or float32, RGB."""
-    gray = cv2.cvtColor(cv2.cvtColor(image, cv2.COLOR_RGB2GRAY), cv2.COLOR_GRAY2RGB)
-    return np.asarray(gray, image.dtype)
 
 
 def _warnings(

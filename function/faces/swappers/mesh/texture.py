@@ -81,10 +81,12 @@ class Texture:
             other = Texture(*mirror.flipped(self.pixels, self.mesh, topology), self.finer)
             more, second, other_usable = other._drawn(mesh, grid, size, topology)
             width = float(np.ptp(mesh[topology.oval, 0]))
-            share = mirror.share(warp.facing, second.facing, RECIPE, width)
+            share = mirror.share(warp.facing, second.facing, width)
             weight = Enlarged(share, size)
             for rows in weight.bands():
-                drawn[rows] = cv2.blendLinear(more[rows], drawn[rows], weight[rows], 1 - weight[rows])
+                drawn[rows] = cv2.blendLinear(
+                    more[rows], drawn[rows], weight[rows], 1 - weight[rows]
+                )
             usable = np.where(share > 0.5, other_usable, usable)
         return drawn, usable
 

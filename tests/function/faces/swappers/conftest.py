@@ -12,7 +12,7 @@ from PIL import Image
 from function.faces.face import Box, Face
 from function.faces.identity import distance
 from function.faces.pipeline import Pipeline
-from function.faces.swappers.mesh.swapper import MeshSwapper
+from function.faces.swappers.mesh import MeshSwapper
 from function.faces.swappers.protocol import SourceFace
 from function.images.picture import Picture
 from function.process.wiring.service import embedded

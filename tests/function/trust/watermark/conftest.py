@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 from function.faces.pipeline import Pipeline
-from function.faces.swappers.mesh.swapper import MeshSwapper
+from function.faces.swappers.mesh import MeshSwapper
 from function.images.picture import Picture
 from function.process.wiring.service import embedded
 from function.service import opening
