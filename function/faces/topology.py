@@ -33,7 +33,6 @@ class Topology:
             fold and stretch with every expression.
         from_oval: int32 [468], how many edges lie between a point and the oval.
         from_lips: int32 [468], how many edges lie between a point and the inner edge of the lips.
-        mirror: int32 [468], the point that each is in a mirror; 28 are themselves.
     """
 
     triangles: NDArray[np.int32]
@@ -43,7 +42,6 @@ class Topology:
     soft: NDArray[np.bool_]
     from_oval: NDArray[np.int32]
     from_lips: NDArray[np.int32]
-    mirror: NDArray[np.int32]
 
     @classmethod
     def load(cls) -> Topology:
@@ -61,7 +59,6 @@ class Topology:
             np.asarray(np.isin(triangles, openings).any(1)),
             _steps(triangles, oval, data["points"]),
             _steps(triangles, lips, data["points"]),
-            np.array(data["mirror"], np.int32),
         )
 
     def outward(self, mesh: NDArray[np.float32], push: float) -> NDArray[np.float32]:

@@ -43,17 +43,13 @@ class MeshRecipe:
         frame_carried, frame_removed: how far out of the outline a frame is carried, and removed:
             farther, the first would bring ear or sky along.
         frame_grow: what is removed is grown by this: its shadow and its blur.
-        mirror_yaw, mirror_apart: degrees by which a source has to be turned, and be turned away
-            from the target, before its far half is taken from the near one.
-        mirror_least, mirror_range: gain in facing the camera that is worth it, from none to all.
-        mirror_smooth: sigma of that choice.
     """
 
     cells: int = 128
     reach: float = 0.1
     ring: float = 1.3
     finer: float = 1.1
-    shadow: float = 0.03
+    shadow: float = 0.012
     brow: float = 0.045
     covered: float = 0.93
     hair: float = 0.72
@@ -64,9 +60,9 @@ class MeshRecipe:
     calm_skin: float = 0.75
     calm_light: float = 7.0
     detail: float = 0.06
-    detail_luma: tuple[float, float] = (0.8, 1.0)
-    detail_chroma: tuple[float, float] = (0.65, 1.0)
-    highlight: float = 3.2
+    detail_luma: tuple[float, float] = (0.92, 1.0)
+    detail_chroma: tuple[float, float] = (0.8, 1.0)
+    highlight: float = 4.5
     crisp: float = 0.5
     crisp_most: float = 18.0
     crisp_sigma: float = 0.008
@@ -80,11 +76,6 @@ class MeshRecipe:
     frame_carried: float = 0.015
     frame_removed: float = 0.05
     frame_grow: float = 0.02
-    mirror_yaw: float = 18.0
-    mirror_apart: float = 12.0
-    mirror_least: float = 0.15
-    mirror_range: float = 0.25
-    mirror_smooth: float = 0.03
 
 
 RECIPE = MeshRecipe()

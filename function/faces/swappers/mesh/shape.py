@@ -20,7 +20,7 @@ _SHARE = 0.6
 """How far an inner point moves from the target's place to the source's."""
 _SHARE_MOUTH = 0.6
 """The same at the lips: less, because their shape is expression more than build."""
-_REACH = 2
+_REACH = 3
 """Mesh edges over which the share rises from the outline, and falls towards the lips."""
 _GAPS = ([81, 13, 311], [178, 14, 402])  # inner edge of the upper and of the lower lip
 _CORNERS = (78, 308)  # of the mouth

@@ -12,7 +12,7 @@ import numpy as np
 
 from function.faces import pose
 from function.faces.face import mesh_of
-from function.faces.swappers.mesh import crisp, mask, mirror, shape
+from function.faces.swappers.mesh import crisp, mask, shape
 from function.faces.swappers.mesh.blend import blend
 from function.faces.swappers.mesh.finish import Finish
 from function.faces.swappers.mesh.grain import Grain, roughness
@@ -93,8 +93,7 @@ class MeshSwapper:
         moved = shape.blend(texture.mesh, place, self._topology, keep_mouth)
         mesh, was = grid.place(moved), grid.place(place)
         zones = mask.Zones.of(mesh, grid, self._topology)
-        turned = mirror.wanted(source.face.pose, target.pose)
-        drawn, usable = texture.drawn(mesh, grid, (width, height), self._topology, turned)
+        drawn, usable = texture.drawn(mesh, grid, (width, height), self._topology)
         crisp.sharpen(drawn, moved, zones.width * grid.step[0])
 
         small, under = grid.shrink(drawn), grid.shrink(region)

@@ -9,9 +9,8 @@ import cv2
 import numpy as np
 
 from function.faces.face import mesh_of
-from function.faces.swappers.mesh import mirror
 from function.faces.swappers.mesh.recipe import RECIPE
-from function.faces.swappers.mesh.warp import Enlarged, Grid, Warp
+from function.faces.swappers.mesh.warp import Grid, Warp
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -57,12 +56,7 @@ class Texture:
         return cls(part, points, ratio > RECIPE.finer)
 
     def drawn(
-        self,
-        mesh: NDArray[np.float32],
-        grid: Grid,
-        size: tuple[int, int],
-        topology: Topology,
-        mirrored: bool,
+        self, mesh: NDArray[np.float32], grid: Grid, size: tuple[int, int], topology: Topology
     ) -> tuple[NDArray[np.uint8], NDArray[np.bool_]]:
         """The face drawn on a mesh.
 
@@ -71,31 +65,13 @@ class Texture:
             grid: over the region that is drawn.
             size: (width, height) of the region in pixels.
             topology: of the mesh.
-            mirrored: where the source is turned away, take what a mirror shows.
 
         Returns:
             uint8 [height, width, 3] RGB, and bool [h, w], the cells that show real skin.
         """
-        drawn, warp, usable = self._drawn(mesh, grid, size, topology)
-        if mirrored:
-            other = Texture(*mirror.flipped(self.pixels, self.mesh, topology), self.finer)
-            more, second, other_usable = other._drawn(mesh, grid, size, topology)
-            width = float(np.ptp(mesh[topology.oval, 0]))
-            share = mirror.share(warp.facing, second.facing, width)
-            weight = Enlarged(share, size)
-            for rows in weight.bands():
-                drawn[rows] = cv2.blendLinear(
-                    more[rows], drawn[rows], weight[rows], 1 - weight[rows]
-                )
-            usable = np.where(share > 0.5, other_usable, usable)
-        return drawn, usable
-
-    def _drawn(
-        self, mesh: NDArray[np.float32], grid: Grid, size: tuple[int, int], topology: Topology
-    ) -> tuple[NDArray[np.uint8], Warp, NDArray[np.bool_]]:
         warp = Warp.fit(mesh, self.mesh, grid, topology, RECIPE.ring)
         usable = warp.usable & warp.inside(self.pixels.shape[1], self.pixels.shape[0])
-        return warp.sample(self.pixels, size, self.finer), warp, usable
+        return warp.sample(self.pixels, size, self.finer), usable
 
 
 def extent(mesh: NDArray[np.float32]) -> float:

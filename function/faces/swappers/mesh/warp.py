@@ -65,13 +65,10 @@ class Warp:
         maps: float32 [h, w, 2], (x, y) in source pixels. Outside of the mesh: the affine map that
             fits the whole mesh best.
         usable: bool [h, w], cells outside of the mesh or in triangles that show real source skin.
-        facing: float32 [h, w], how much the source's triangle faces the camera: 1 straight on,
-            0 edge-on, negative from behind; 1 outside of the mesh.
     """
 
     maps: NDArray[np.float32]
     usable: NDArray[np.bool_]
-    facing: NDArray[np.float32]
 
     @classmethod
     def fit(
@@ -94,7 +91,6 @@ class Warp:
         triangles = np.concatenate([topology.triangles, topology.ring])
         corners = topology.outward(mesh, ring)[triangles].astype(np.float64)
         to = corners[:, :, :2]
-        origin = source[topology.triangles].astype(np.float64)
         at = topology.outward(source, ring)[triangles][:, :, :2].astype(np.float64)
         linear, facing = _linear(to, at)
         shift = at[:, 0] - np.einsum("nij,nj->ni", linear, to[:, 0])
@@ -109,8 +105,7 @@ class Warp:
         xs = np.arange(grid.size[0], dtype=np.float32)[None, :, None]
         ys = np.arange(grid.size[1], dtype=np.float32)[:, None, None]
         maps = table[..., 0] * xs + table[..., 1] * ys + table[..., 2]
-        there = np.concatenate([np.ones(1), _facing(origin), np.ones(len(topology.ring))])
-        return cls(maps, good[index], there.astype(np.float32)[index])
+        return cls(maps, good[index])
 
     def inside(self, width: int, height: int) -> NDArray[np.bool_]:
         """The cells whose texture lies inside a source of that size; bool [h, w]."""
@@ -198,12 +193,6 @@ def _linear(
     inverse = np.stack([b[:, 1], -b[:, 0], -a[:, 1], a[:, 0]], 1).reshape(-1, 2, 2)
     linear = np.stack([u, v], 2) @ (inverse / det[:, None, None])
     return linear, u[:, 0] * v[:, 1] - u[:, 1] * v[:, 0] > 0
-
-
-def _facing(corners: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The cosine between the normals of triangles [n, 3, 3] and the line of sight."""
-    normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
-    return np.asarray(normals[:, 2] / np.maximum(np.linalg.norm(normals, axis=1), 1e-9))
 
 
 def _spread(linear: NDArray[np.float64]) -> NDArray[np.bool_]:
