@@ -46,7 +46,7 @@ _LEAST_RED = 0.2  # share of the usual skin's log red/green
 _LIMIT = 3.0  # deviations
 _BULK = 0.1  # hair is a mass, spectacles are lines: least radius, in face widths
 _RING, _UNLIKE = 0.1, 0.22  # how near the outline (face widths) how much difference is cut
-_FEATHER, _FEATHER_CUT = 0.02, 0.018  # sigmas in face widths: at the outline, at what was cut out
+_FEATHER, _FEATHER_CUT = 0.02, 0.025  # sigmas in face widths: at the outline, at what was cut out
 _FEATHER_MOUTH = 0.008
 _RIM = 0.06
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from function.faces.topology import Topology
 
-_SHARE = 0.6
+_SHARE = 0.55
 """How far an inner point moves from the target's place to the source's."""
 _SHARE_MOUTH = 0.6
 """The same at the lips: less, because their shape is expression more than build."""

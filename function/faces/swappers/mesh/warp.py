@@ -129,7 +129,7 @@ class Warp:
         times = 1 + finer
         width, height = times * size[0], times * size[1]
         enlarged = _scale(self.maps) * self.maps.shape[1] < width
-        how = cv2.INTER_CUBIC if enlarged else cv2.INTER_LINEAR
+        how = cv2.INTER_CUBIC if enlarged and not finer else cv2.INTER_LINEAR
         drawn = np.empty((size[1], size[0], 3), np.uint8)
         maps = Enlarged(self.maps, (width, height), times)
         for rows in maps.bands():

@@ -159,7 +159,7 @@ def test_frames_that_say_too_little_alone_are_read_together(hopper):
     def frame(number):
         shift = random.integers(0, 8, 2)
         part = np.ascontiguousarray(steady[shift[0] :, shift[1] :])
-        noise = random.normal(0, 22, part.shape[:2])[..., None]
+        noise = random.normal(0, 18, part.shape[:2])[..., None]
         seen = np.clip(part + noise, 0, 255).astype(np.uint8)
         five = hopper.face.five - shift[::-1].astype(np.float32)
         return seen, [replace(hopper.face, five=five)]
