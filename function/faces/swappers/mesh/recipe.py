@@ -37,7 +37,7 @@ class MeshRecipe:
         frame_unlike, frame_darker: difference from skin in Lab, and in its L*, of a frame.
         frame_least: share of the face's width squared that a frame covers at each temple.
         frame_bridge: contrast of the bridge of the nose over that of the cheeks with spectacles on;
-            at most 1.4 without, at least 2.8 with them on what was looked at.
+            at most 1.9 without, at least 2.5 with them where both temples are dark.
         frame_near: share of the difference between frame and skin that parts of a frame differ.
         frame_hair: more than this (of the width squared) outside of the outline is hair.
         frame_carried, frame_removed: how far out of the outline a frame is carried, and removed:
@@ -70,7 +70,7 @@ class MeshRecipe:
     frame_unlike: float = 26.0
     frame_darker: float = 5.0
     frame_least: float = 0.004
-    frame_bridge: float = 1.9
+    frame_bridge: float = 2.35
     frame_near: float = 0.5
     frame_hair: float = 0.02
     frame_carried: float = 0.015
