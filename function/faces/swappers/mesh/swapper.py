@@ -59,8 +59,9 @@ class MeshSwapper:
 
     def reach(self, fitted: Fitted) -> NDArray[np.float32]:
         """Points a little outside of the outline, float32 [36, 2]: frames stick out there."""
-        wide = self._topology.outward(mesh_of(fitted), 1 + 2 * RECIPE.reach)
-        return wide[len(mesh_of(fitted)) :, :2]
+        if fitted.mesh is None:
+            return np.empty((0, 2), np.float32)
+        return self._topology.outward(fitted.mesh, 1 + 2 * RECIPE.reach)[len(fitted.mesh) :, :2]
 
     def swap_all(
         self,
