@@ -56,8 +56,7 @@ async def swap_clip(settings: Settings, wanted: ClipRequest, *, as_json: bool) -
     from rich.console import Console
     from rich.progress import Progress
 
-    from function.cli.job import commanded
-    from function.cli.session import opened
+    from function.cli.session import commanded, opened
     from function.problems import Problem
     from function.request_context import current
     from function.telemetry.timings import Timings

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
-from uuid import uuid4
 
 from function.cli.files import named_after, read
-from function.request_context import Entry, Lane, RequestContext, Sender, current
+from function.cli.session import commanded
+from function.request_context import current
 from function.requests import Upload
 from function.service import report
 from function.telemetry.timings import Timings
@@ -45,12 +45,6 @@ class Done:
         count = "1 face" if len(faces) == 1 else f"{len(faces)} faces"
         warnings = f"; warnings: {', '.join(self.result.warnings)}" if self.result.warnings else ""
         return f"{count} swapped, distance to the source {changes}{warnings}"
-
-
-def commanded(request_id: str | None = None) -> RequestContext:
-    """For whom a command works: whoever gave it, by an id of its own unless it has one."""
-    sender = Sender(Entry.COMMAND, request_id or uuid4().hex)
-    return RequestContext(Lane.INTERACTIVE, sender=sender)
 
 
 async def swapped(service: Service, wanted: SwapRequest, target: Path) -> Done:

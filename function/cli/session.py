@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from contextlib import asynccontextmanager, nullcontext
 from typing import TYPE_CHECKING
+from uuid import uuid4
 
 from function.process.wiring.audit import build_audit
 from function.process.wiring.service import build_service
+from function.request_context import Entry, Lane, RequestContext, Sender
 from function.runtime import installed
 from warmup.settings import variables
 
@@ -39,3 +41,9 @@ async def opened(settings: Settings, *, swaps: bool = False) -> AsyncIterator[Se
             yield ready
     finally:
         ready.close()
+
+
+def commanded(request_id: str | None = None) -> RequestContext:
+    """For whom a command works: whoever gave it, by an id of its own unless it has one."""
+    sender = Sender(Entry.COMMAND, request_id or uuid4().hex)
+    return RequestContext(Lane.INTERACTIVE, sender=sender)

@@ -8,18 +8,16 @@ from typing import TYPE_CHECKING
 from aiohttp import hdrs, web
 
 from function.admission.degradation import Degradation
-from function.faces.options import SwapOptions
 from function.http import accept, answers
 from function.http.edge import exchange_of
 from function.http.fields import JSON
 from function.http.jobs import wants_job
 from function.http.offload import offload
 from function.http.pricing import look_price, price, verify_price
-from function.http.tables import FACES, SWAP, VERIFY, selected
+from function.http.tables import FACES, SWAP, VERIFY, selected, swap_request
 from function.images.formats import FORMATS
 from function.images.kinds import FileKind
 from function.problems import Problem
-from function.requests import SwapRequest
 from function.service import report
 from function.service.health import check_open
 from function.video import measure
@@ -29,13 +27,11 @@ if TYPE_CHECKING:
 
     from aiohttp.web import Request, Response
 
-    from function.faces.select import Selection
     from function.http.admission import HttpAdmission
     from function.http.edge import Exchange
-    from function.http.fields import Form
     from function.http.form_reader import FormReader
     from function.http.jobs import JobHandlers
-    from function.requests import SwapResult
+    from function.requests import SwapRequest, SwapResult
     from function.service.service import Service
     from warmup.replica import Replica
 
@@ -70,7 +66,7 @@ class SwapHandlers:
             sent = await self.forms.sent(request, SWAP)
             selection = selected(sent)
             form = await self.forms.fetched(sent, request)
-            wanted = _swap_request(form, selection)
+            wanted = swap_request(form, selection)
             if sender := admitted.context.sender:
                 self.service.trust.check_label(wanted.label, sender)
                 await self.service.trust.require_consent(wanted.consent, sender)
@@ -148,20 +144,6 @@ def _report(result: SwapResult, exchange: Exchange, *, inline: bool) -> Response
     """Everything about a swap as JSON, the photo in base64 among it if `inline`."""
     facts = report.of_swap(result, exchange.trace, image=inline)
     return answers.plain({"request_id": exchange.request_id} | facts)
-
-
-def _swap_request(form: Form, selection: Selection) -> SwapRequest:
-    return SwapRequest(
-        sources=form.people("source", "sources"),
-        target=form.photos["target"][0],
-        faces=selection,
-        likes=form.people("like", "likes"),
-        format=form.values.get("format"),
-        quality=form.values.get("quality"),
-        options=SwapOptions.of(form.values),
-        consent=form.values.get("consent"),
-        label=form.values.get("label"),
-    )
 
 
 def _degradations(wanted: SwapRequest, roles: Collection[str]) -> tuple[Degradation, ...]:

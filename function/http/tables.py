@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from function.faces.options import BLEND
+from function.faces.options import BLEND, SwapOptions
 from function.faces.select import NAME, Selection, Way
 from function.http.fields import Photos, Value, names_of
 from function.images.formats import FORMATS
 from function.problems import Problem
+from function.requests import SwapRequest
 from function.trust.marking.label_choice import NONE
 from function.trust.marking.label_texts import TEXTS
 
@@ -159,6 +160,21 @@ def selected(sent: SentForm | Form) -> Selection:
         raise Problem("missing_field", "`faces=like` needs a photo of the person.", field="like")
     selection.check(sources, likes)
     return selection
+
+
+def swap_request(form: Form, selection: Selection) -> SwapRequest:
+    """The swap that its fields, and the faces that they name, ask for."""
+    return SwapRequest(
+        sources=form.people("source", "sources"),
+        target=form.photos["target"][0],
+        faces=selection,
+        likes=form.people("like", "likes"),
+        format=form.values.get("format"),
+        quality=form.values.get("quality"),
+        options=SwapOptions.of(form.values),
+        consent=form.values.get("consent"),
+        label=form.values.get("label"),
+    )
 
 
 def _apart(field: str, hint: str) -> Problem:

@@ -185,6 +185,7 @@ def test_the_environment_is_read_nowhere_else():
         "cli/verify.py",
         "cli/deny.py",
         "cli/consent.py",
+        "library.py",
         "process/start.py",
     }
     passed_to_a_process = {"cli/coldstart.py"}
