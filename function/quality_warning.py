@@ -14,7 +14,7 @@ class QualityWarning(DocumentedEnum):
     EXTREME_POSE = "extreme_pose", "A face is turned so far that the swap shows it."
     LOW_RESOLUTION_SOURCE = (
         "low_resolution_source",
-        "The source face has far fewer pixels than the face it replaces.",
+        "The source face has far less detail than the face it replaces: few pixels, or no focus.",
     )
     OCCLUDED = "occluded", "Something (glasses, hair, a hand) covers part of a face."
     EXTREME_LIGHT = (
