@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _MEASURES = {
     "source": ".3f", "target": ".3f", "lm": ".2f", "seam": ".2f", "ring": ".1f", "sharp": ".2f",
-    "error": ".1f", "ms": ".0f",
+    "error": ".1f",
 }  # fmt: skip
 _ROWS = 6
 SHOWN = [
@@ -86,9 +86,9 @@ def means(judged: Sequence[Judged]) -> str:
 def _values(each: Judged) -> np.ndarray:
     """The measures before and now, float [2, n]; NaN for one that is not known."""
     rows = []
-    for swap, verdict in (each.before, each.now):
-        found = [getattr(verdict, name) for name in _MEASURES if name != "ms"]
-        rows.append([np.nan if value is None else value for value in (*found, swap.ms)])
+    for _, verdict in (each.before, each.now):
+        found = [getattr(verdict, name) for name in _MEASURES]
+        rows.append([np.nan if value is None else value for value in found])
     return np.array(rows, float)
 
 

@@ -17,12 +17,9 @@ if TYPE_CHECKING:
 
     Tasks = list[tuple[dict[str, Any], bytes, bytes]]
 
-RUNS = 2
-"""A swap is made so often, and the fastest counts."""
-
 
 async def photos(service: Service, tasks: Tasks) -> dict[str, Any]:
-    """Swap the largest face of each target; file, warnings and milliseconds by the pair's name."""
+    """Swap the largest face of each target; file and warnings by the pair's name."""
     from function.faces.select import Selection
     from function.problems import Problem
     from function.requests import SwapRequest, Upload
@@ -32,16 +29,13 @@ async def photos(service: Service, tasks: Tasks) -> dict[str, Any]:
     for task, source, target in tasks:
         uploads = Upload(source, "source"), Upload(target, "target")
         wanted = SwapRequest(uploads[:1], uploads[1], Selection.parse("largest"), format="png")
-        timings = [Timings() for _ in range(RUNS)]
         try:
-            for each in timings:
-                result = await service.swap(wanted, each)
+            result = await service.swap(wanted, Timings())
         except Problem as problem:
             print(f"{task['name']}: {problem}", file=sys.stderr)
             continue
         every = dict.fromkeys((*result.faces[0].warnings, *result.warnings))
-        ms = min(each.of("swap") for each in timings)
-        report[task["name"]] = {"warnings": [*map(str, every)], "ms": ms, "image": result.image}
+        report[task["name"]] = {"warnings": [*map(str, every)], "image": result.image}
     return report
 
 

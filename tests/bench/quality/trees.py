@@ -34,12 +34,10 @@ class Swapped:
     Attributes:
         pixels: uint8 [H, W, 3] RGB.
         warnings: codes.
-        ms: of the stage `swap`, the fastest of some.
     """
 
     pixels: NDArray[np.uint8]
     warnings: tuple[str, ...]
-    ms: float
 
 
 def export(ref: str, folder: Path) -> Path:
@@ -122,7 +120,7 @@ def swap_all(tree: Path, work: Path, pairs: Iterable[Pair]) -> dict[str, Swapped
             cv2.imwrite(files[role], pixels[..., ::-1])
         tasks.append({"name": pair.name, "out": str(work / f"{pair.name}.png"), **files})
     return {
-        name: Swapped(read(work / f"{name}.png"), tuple(told["warnings"]), told["ms"])
+        name: Swapped(read(work / f"{name}.png"), tuple(told["warnings"]))
         for name, told in run(tree, work, {"photos": tasks}).items()
     }
 
