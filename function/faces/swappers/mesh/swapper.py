@@ -39,9 +39,11 @@ _OWN_MOUTH = (
     0.05  # by this much more open (widths of the mouth) the target keeps its mouth's inside
 )
 
-_FEW_PIXELS = 0.4  # size of the source's face over the target's
-_COVERED = 0.15  # share of the bare skin of one face that is hidden
-_SPARED = 0.3  # share of the face that could not be replaced
+# what is warned of; docs/quality.md says how well that tells what looks wrong
+_FEW_PIXELS = 0.4  # size of the source's face over the target's, when it also has less detail
+_BLURRED = 0.12  # roughness of the source's face over the target's
+_COVERED = 0.32  # share of the bare skin of one face that is hidden
+_SPARED = 0.36  # share of the face that could not be replaced
 
 
 class MeshSwapper:
@@ -105,15 +107,20 @@ class MeshSwapper:
         finish = Finish.of(lit, mesh, was, zones, keep_mouth=keep_mouth)
         if finish.hole is not None:
             finish.hole.heal(region, self._grain)
-        drawn, grain = self._fit_sharpness(drawn, region, float(lit.balance.mean()))
+        have, want = _roughness(drawn, region)
+        have *= float(lit.balance.mean())
+        drawn, grain = self._fit_sharpness(drawn, have, want)
         blend(region, drawn, finish.layers, grain)
         if gray:
             region[..., 1:] = region[..., :1]
         covered = max(mask.covered(skin[0], mesh), mask.covered(skin[1], was))
+        few = extent(mesh_of(source.face)) < _FEW_PIXELS * extent(mesh_of(target)) and have < want
+        blurred = have < _BLURRED * want and not lit.extreme
         return _warnings(
             target,
             source,
             {
+                QualityWarning.LOW_RESOLUTION_SOURCE: few or blurred,
                 QualityWarning.OCCLUDED: covered > _COVERED or lit.spared > _SPARED,
                 QualityWarning.EXTREME_LIGHT: lit.extreme,
                 QualityWarning.GRAY_SOURCE: source.picture.gray and not gray,
@@ -121,19 +128,21 @@ class MeshSwapper:
         )
 
     def _fit_sharpness(
-        self, drawn: NDArray[np.uint8], region: NDArray[np.uint8], gain: float
+        self, drawn: NDArray[np.uint8], have: float, want: float
     ) -> tuple[NDArray[np.uint8], Noise | None]:
-        """Soften a face that is too sharp for the target; make the noise that a soft one lacks.
-
-        `gain` is what the face is going to be multiplied by.
-        """
-        height, width = region.shape[:2]
-        middle = slice(height // 3, -(-height * 5 // 6)), slice(width // 4, -(-width * 3 // 4))
-        have, want = gain * roughness(drawn[middle]), roughness(region[middle])
+        """Soften a face that is too sharp for the target; make the noise that a soft one lacks."""
         if have > _SHARPER * want:
+            width = drawn.shape[1]
             sigma = min(_SOFTEN * have / max(want, 0.5), 0.005 * width + 0.5)
             return np.asarray(cv2.GaussianBlur(drawn, (0, 0), sigma), np.uint8), None
         return drawn, self._grain.missing(have, want)
+
+
+def _roughness(drawn: NDArray[np.uint8], region: NDArray[np.uint8]) -> tuple[float, float]:
+    """That of the middle of the drawn face, and of the target's."""
+    height, width = region.shape[:2]
+    middle = slice(height // 3, -(-height * 5 // 6)), slice(width // 4, -(-width * 3 // 4))
+    return roughness(drawn[middle]), roughness(region[middle])
 
 
 def _warnings(
@@ -143,6 +152,4 @@ def _warnings(
     found = []
     if pose.extreme(target.pose, source.face.pose):
         found.append(QualityWarning.EXTREME_POSE)
-    if extent(mesh_of(source.face)) < _FEW_PIXELS * extent(mesh_of(target)):
-        found.append(QualityWarning.LOW_RESOLUTION_SOURCE)
     return *found, *(warning for warning, holds in seen.items() if holds)

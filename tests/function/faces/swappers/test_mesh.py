@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from pathlib import Path
 
 import cv2
 import numpy as np
 import pytest
+from PIL import Image
 
 from function.faces.face import Pose
 from function.faces.swappers.protocol import SourceFace
@@ -16,6 +18,7 @@ from function.quality_warning import QualityWarning
 from tests.function.faces.swappers import photo_edits as edit
 from tests.function.faces.swappers.conftest import enclosing
 
+PHOTOS = Path(__file__).parents[3] / "photos"
 PAIRS = [("hopper", "collins"), ("collins", "hopper")]
 
 
@@ -233,6 +236,18 @@ def test_a_covered_face_is_warned_of(cover, side, finder, swapper, collins, hopp
     photo, pixels = (covered, hopper) if side == "source" else (hopper, covered)
     _, warnings = swap(swapper, pixels, finder.face(pixels), finder.source(photo))
     assert QualityWarning.OCCLUDED in warnings
+
+
+def test_a_beard_is_not_warned_of(finder, swapper, collins):
+    lincoln = np.asarray(Image.open(PHOTOS / "lincoln.jpg").convert("RGB"))
+    _, warnings = swap(swapper, lincoln, finder.face(lincoln), finder.source(collins))
+    assert warnings == ()
+
+
+def test_a_source_out_of_focus_is_warned_of(finder, swapper, collins, hopper):
+    blurred = cv2.GaussianBlur(collins, (0, 0), 3)
+    _, warnings = swap(swapper, hopper, finder.face(hopper), finder.source(blurred))
+    assert warnings == (QualityWarning.LOW_RESOLUTION_SOURCE,)
 
 
 def test_half_a_source_face_is_warned_of(finder, swapper, collins, hopper):
