@@ -170,10 +170,11 @@ class Enlarged:
         last = len(self._wide) - 1
         scale = len(self._wide) / self._size[1]
         y = np.clip((np.arange(rows.start, rows.stop) + 0.5) * scale - 0.5, 0, last)
-        first, end = int(y[0]), min(int(y[-1]) + 1, last) + 1
-        weights = np.maximum(1 - np.abs(y[:, None] - np.arange(first, end)), 0).astype(np.float32)
-        band = weights @ self._wide[first:end].reshape(end - first, -1)
-        return np.asarray(band.reshape(len(y), *self._wide.shape[1:]), np.float32)
+        upper = y.astype(np.intp)  # not by a product of matrices: its threads would spin for it
+        share = (y - upper).astype(np.float32).reshape(-1, *[1] * (self._wide.ndim - 1))
+        band = self._wide[upper]
+        band += share * (self._wide[np.minimum(upper + 1, last)] - band)
+        return band
 
 
 def _scale(maps: NDArray[np.float32]) -> float:
