@@ -69,7 +69,7 @@ class Gpu:
         nvml = _nvml()
         try:
             found = nvml.nvmlDeviceGetMemoryInfo(_handle(self.uuid))
-        except nvml.NVMLError:
+        except _errors(nvml):
             return None
         return GpuMemory(int(found.free), int(found.total))
 
@@ -99,7 +99,7 @@ def visible() -> tuple[Gpu, ...]:
     nvml = _nvml()
     try:
         return tuple(_seen(nvml))
-    except nvml.NVMLError as error:
+    except _errors(nvml) as error:
         raise UnavailableError(f"the GPUs cannot be listed: {error}") from error
 
 
@@ -157,7 +157,7 @@ def _chosen(nvml: Any) -> Iterator[Any]:
                 yield nvml.nvmlDeviceGetHandleByIndex(int(name))
             else:
                 yield nvml.nvmlDeviceGetHandleByUUID(_full(nvml, name))
-        except nvml.NVMLError:
+        except _errors(nvml):
             return
 
 
@@ -177,13 +177,13 @@ def _slices(nvml: Any, handle: Any) -> Iterator[tuple[Any, bool]]:
         return
     try:
         enabled, _ = nvml.nvmlDeviceGetMigMode(handle)
-    except nvml.NVMLError:  # one that cannot be cut
+    except _errors(nvml):  # one that cannot be cut
         return
     if enabled:
         for number in range(nvml.nvmlDeviceGetMaxMigDeviceCount(handle)):
             try:
                 yield nvml.nvmlDeviceGetMigDeviceHandleByIndex(handle, number), True
-            except nvml.NVMLError:  # numbers may be free
+            except _errors(nvml):  # numbers may be free
                 continue
 
 
@@ -198,11 +198,16 @@ def _nvml() -> Any:
         ) from None
     try:
         pynvml.nvmlInit()
-    except pynvml.NVMLError as error:
+    except _errors(pynvml) as error:
         raise UnavailableError(
             f"there is no NVIDIA driver here, or no GPU that this process may use: {error}"
         ) from error
     return pynvml
+
+
+def _errors(nvml: Any) -> tuple[type[Exception], ...]:
+    """What the package raises: also, since some version, where the driver's NVML is older than it."""
+    return nvml.NVMLError, getattr(nvml, "NVMLLibraryMismatchError", nvml.NVMLError)
 
 
 @cache
@@ -214,10 +219,8 @@ def _told(read: Any) -> float:
     """A number, or NaN when the GPU does not tell it."""
     try:
         return float(read())
-    except Exception as error:
-        if isinstance(error, _nvml().NVMLError):
-            return math.nan
-        raise
+    except _errors(_nvml()):
+        return math.nan
 
 
 def _of(processes: Any) -> float:

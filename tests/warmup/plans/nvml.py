@@ -15,6 +15,10 @@ class NVMLError(Exception):
     """Whatever the library refuses."""
 
 
+class NVMLLibraryMismatchError(Exception):
+    """What is asked is not in the driver's library, which is older; none of the others."""
+
+
 class Card:
     """A GPU; with slices, one that is cut."""
 
@@ -32,10 +36,12 @@ class Nvml:
     """The module."""
 
     NVMLError = NVMLError
+    NVMLLibraryMismatchError = NVMLLibraryMismatchError
     NVML_TEMPERATURE_GPU = 0
 
-    def __init__(self, *cards, driver="580.65.06", cuda=13010, broken=False):
+    def __init__(self, *cards, driver="580.65.06", cuda=13010, broken=False, old=False):
         self.cards, self.driver, self.cuda, self.broken = cards, driver, cuda, broken
+        self.old = old
 
     def nvmlInit(self):
         if self.broken:
@@ -101,6 +107,8 @@ class Nvml:
         return 61
 
     def nvmlDeviceGetComputeRunningProcesses(self, card):
+        if self.old:
+            raise NVMLLibraryMismatchError("Unversioned function called")
         return card.processes
 
 

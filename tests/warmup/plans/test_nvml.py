@@ -75,6 +75,13 @@ def test_vitals_of_a_slice_lack_what_nvml_tells_of_whole_gpus_only(cards):
     assert math.isnan(utilisation)
 
 
+def test_vitals_lack_what_an_older_driver_cannot_tell(cards):
+    cards(Card(0), old=True)
+    used, total, mine, utilisation, celsius = nvml.first().vitals()
+    assert (used, total, utilisation, celsius) == (20 * GB, 80 * GB, 0.4, 61)
+    assert math.isnan(mine)
+
+
 def test_of_a_gpu_that_is_lost_nothing_is_known(cards):
     library = cards(Card(0))
     lost = nvml.first()

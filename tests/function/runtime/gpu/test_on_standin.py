@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from function.runtime.gpu import cuda_errors
@@ -138,3 +140,7 @@ def test_whichever_call_fails_in_the_life_of_a_plan_all_is_given_back_in_its_con
     failed = [call for call, (worked, _) in found.items() if not worked]
     assert "cuStreamSynchronize 2" in failed
     assert "cuMemFree_v2 1" not in failed
+
+
+def test_what_an_older_nvml_does_not_have_is_not_told():
+    assert all(map(math.isnan, standin.run(on_standin.vitals)))
