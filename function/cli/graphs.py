@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from function.cli.failure import Failure
+from function.cli.files import protect
 from function.exits import Exit
 from function.runtime import installed
 from warmup.extras import bring
@@ -57,7 +59,7 @@ def batch(*, file: Path, out: Path | None, force: bool) -> None:
     """
     with needing_onnx():
         from function.weights import batches
-    out = place(out or file.with_suffix(".batch.onnx"), force=force)
+    out = place(out or file.with_suffix(".batch.onnx"), file, force=force)
     for line in batches.make(file, out):
         click.echo(f"  {line}")
     click.echo(f"{out}: batches give what single items give")
@@ -100,7 +102,7 @@ def fp16(
     """
     with needing_onnx():
         from function.weights import half
-    out = place(out or file.with_suffix(".fp16.onnx"), force=force)
+    out = place(out or file.with_suffix(".fp16.onnx"), file, *golden, force=force)
     inputs = half.read_inputs(golden)
     found = half.make(file, out, inputs=inputs, least=least, keep=keep, outside=half_inputs)
     sizes = " instead of ".join(f"{path.stat().st_size / 1e6:,.1f} MB" for path in (out, file))
@@ -114,7 +116,7 @@ def fp16(
 @click.option("--family", help="Of the network; found by its shapes and its name without it.")
 @click.option(
     "--side",
-    type=click.IntRange(min=16, max=4096),
+    type=int,
     help="Of the cutouts, in pixels; half as much again as a face is made without it.",
 )
 def cutout(
@@ -138,7 +140,7 @@ def cutout(
             f"{file}: which family is it? --family says it: {several or 'none fits'}",
             Exit.BAD_INPUT,
         )
-    out = place(out or file.with_suffix(".cutout.onnx"), force=force)
+    out = place(out or file.with_suffix(".cutout.onnx"), file, force=force)
     side = made.make(file, out, known.role, known.family, side)
     with out.open("rb") as content:
         digest = hashlib.file_digest(content, "sha256").hexdigest()
@@ -208,12 +210,22 @@ def _line(name: str, value: str) -> str:
     return f"{name:10}{value}"
 
 
-def place(out: Path, *, force: bool) -> Path:
-    """A file that may be written.
+def place(out: Path, *read: Path, force: bool) -> Path:
+    """A file that may be written, before the work that it is for.
+
+    Args:
+        out: the file.
+        read: what is read, which is never written over.
+        force: whether what is there may go.
 
     Raises:
-        Failure: it is there, and nobody said that it may go.
+        Failure: it is there and may not go, or its folder does not take it.
+        UsageError: it is read from.
     """
+    protect(out, read)
+    folder = out.absolute().parent
+    if not folder.is_dir() or not os.access(folder, os.W_OK | os.X_OK):
+        raise Failure(f"{folder} is no folder that can be written to.", Exit.CANNOT_WRITE)
     if out.exists() and not force:
         raise Failure(f"{out} is there already; --force overwrites it.", Exit.CANNOT_WRITE)
     return out

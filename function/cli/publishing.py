@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from function.cli.files import STANDARD
 from function.cli.graphs import place as free
 
 if TYPE_CHECKING:
@@ -23,7 +24,6 @@ _MANIFEST = click.option(
     metavar="FILE",
     help="A models.toml; without it, the one that would be served.",
 )
-_STANDARD = Path("-")
 _ANNOTATION = 256 * 1024
 """Bytes that Kubernetes lets annotations have, and with them what `kubectl apply` notes."""
 
@@ -56,15 +56,19 @@ def publish(embedded: Path, *, place: str, file: Path | None, out: Path, force: 
 
     settings = load(os.environ)
     path = file or settings.models.manifest or embedded
-    if out != _STANDARD:
-        free(out, force=force)
+    if out != STANDARD:
+        free(out, path, force=force)
     models = checked(path)
+    if file is None:
+        whose = "EMBER_MANIFEST" if settings.models.manifest else "the embedded models"
+        roles = ", ".join(model.role for model in models)
+        click.echo(f"Without --manifest it is {path}, {whose}: {roles}", err=True)
     where = publishing.place_of(place, settings.stores.fetch)
-    folder = Path.cwd() if out == _STANDARD else out.absolute().parent
+    folder = Path.cwd() if out == STANDARD else out.absolute().parent
     text = publishing.published(path, where, folder)
     with prefetch(models, settings.stores) as ready:
         publishing.publish(ready.models, where, _report)
-    if out == _STANDARD:
+    if out == STANDARD:
         click.echo(text, nl=False)
         return
     write(text, out)
@@ -87,11 +91,12 @@ def configmap(embedded: Path, *, file: Path | None, name: str | None) -> None:
 
     path = file or load(os.environ).models.manifest or embedded
     checked(path)
-    text = maps.configmap(path, name or maps.NAME)
+    text = maps.configmap(path, maps.NAME if name is None else name)
     if len(text) > _ANNOTATION:
         click.echo(
-            f"It has {len(text)} bytes: above {_ANNOTATION}, which is what an annotation may have,"
-            " kubectl apply takes it with --server-side only.",
+            f"It has {len(text)} bytes. Above {_ANNOTATION} `make deploy` refuses it, as kubectl"
+            " apply notes all of it in an annotation, which may not have more: take smaller files"
+            " for its golden checks, or apply it by kubectl apply --server-side.",
             err=True,
         )
     sys.stdout.write(text)

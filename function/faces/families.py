@@ -64,9 +64,8 @@ class Family:
         Args:
             side: of the cutouts.
         """
-        swaps, size = len(self.items) > 1, self.items[0][1]
-        made = max(size, OWN_SIDE) if swaps else size
-        items = ((side, side, 3), (2, 3), (2, 3), (made, made), *self.items[1:])
+        made, _ = self.options["cutout"]
+        items = ((side, side, 3), (2, 3), (2, 3), (int(made), int(made)), *self.items[1:])
         return replace(self, items=items, inputs=(*CUTOUT, *self.inputs[1:]))
 
     def ports(self, model: Model) -> Ports:
@@ -121,7 +120,6 @@ CPU = "cpu"
 """The option `device` of a model that is not to run on a GPU, wherever the others do."""
 
 _FEW, _SOME = (1, 2, 4), (1, 4)
-_CUTOUTS: dict[str, tuple[Any, ...]] = {"cutout": (0, 4096)}
 _EMBEDDING = (512,)
 
 
@@ -129,14 +127,19 @@ def _swap(side: int, *source: int, order: tuple[str, ...] = ("target", "source")
     """A swapper of square images; `source` is the shape of its source, an embedding if none."""
     items = ((3, side, side), source or _EMBEDDING)
     latents = {"latent": ("insightface", "facefusion")} if side == 128 else {}
-    return Family(_generator, items, order, _SOME, options=_CUTOUTS | latents)
+    return Family(_generator, items, order, _SOME, options=_cutouts(max(side, OWN_SIDE)) | latents)
 
 
 def _enhance(side: int, weight: float | None = None) -> Family:
     """An enhancer of square images, perhaps with a weight."""
     weights = {} if weight is None else {"weight": weight}
     ranges = dict.fromkeys(weights, (0.0, 1.0))
-    return Family(_enhancer, ((3, side, side),), constants=weights, options=_CUTOUTS | ranges)
+    return Family(_enhancer, ((3, side, side),), constants=weights, options=_cutouts(side) | ranges)
+
+
+def _cutouts(made: int) -> dict[str, tuple[Any, ...]]:
+    """The option of a family that may take cutouts: their side, from that of what is made."""
+    return {"cutout": (made, 4096)}
 
 
 FAMILIES: dict[tuple[str, str], Family] = {
@@ -241,8 +244,9 @@ def _wrong_option(name: str, value: Any, allowed: tuple[Any, ...] | None) -> str
     if isinstance(allowed[0], str):
         return None if value in allowed else f"option {name!r} is one of {', '.join(allowed)}"
     low, high = allowed
-    sound = type(value) in {int, float} and low <= value <= high
-    return None if sound else f"option {name!r} is a number from {low:g} to {high:g}"
+    sound = type(value) in {int, type(low)} and low <= value <= high
+    kind = "whole number" if isinstance(low, int) else "number"
+    return None if sound else f"option {name!r} is a {kind} from {low:g} to {high:g}"
 
 
 def _needs(what: str, role: str, family: str) -> str:

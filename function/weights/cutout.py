@@ -64,8 +64,10 @@ def make(source: Path, out: Path, role: str, family: str, side: int | None = Non
     graph = onnxfile.read(source)
     found = FAMILIES[role, family]
     size = found.items[0][1]
-    made = found.cut(1).items[3][0]
+    made, most = (int(each) for each in found.options["cutout"])
     side = round(_SIDE * made / 2) * 2 if side is None else side
+    if not made <= side <= most:
+        raise proof.UnprovenError(f"{source}: cutouts of {family} have {made} to {most} pixels")
     if graph.items is not None and made > size:
         raise proof.UnprovenError(
             f"{source}: a face takes {(made // size) ** 2} items, and it was made for"

@@ -107,13 +107,13 @@ def place_of(place: str, settings: FetchSettings) -> PublishPlace:
         UnavailableError: nothing can be published there, or what does it is not installed.
     """
     parts = urlsplit(place)
-    if not parts.scheme:
+    if place and not parts.scheme:
         return FolderPlace(Path(place))
     if parts.scheme == "file" and not parts.netloc and parts.path:
         return FolderPlace(Path(url2pathname(parts.path)))
     if parts.scheme != "gs" or not parts.netloc or parts.query or parts.fragment:
         raise UnavailableError(
-            f"{place}: files are published to gs://bucket/folder, to file:///folder or to a path;"
+            f"{place!r}: files are published to gs://bucket/folder, to file:///folder or to a path;"
             " from https:// they can be fetched only"
         )
     try:

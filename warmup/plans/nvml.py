@@ -206,7 +206,7 @@ def _nvml() -> Any:
 
 
 def _errors(nvml: Any) -> tuple[type[Exception], ...]:
-    """What the package raises: also, since some version, where the driver's NVML is older than it."""
+    """What the package raises; newer ones the second, where the driver's NVML is too old."""
     return nvml.NVMLError, getattr(nvml, "NVMLLibraryMismatchError", nvml.NVMLError)
 
 

@@ -3,7 +3,7 @@
 Such a graph gets a cutout, a square piece of the picture as it is, and gives the same piece with
 the face changed: warping, normalising and blending are inside, so a piece of the picture is all
 that goes to the device, once, and all that comes back, once, as bytes. `function.weights.cutout`
-makes these graphs; what goes in and comes out is in `shapes` and `INPUTS`.
+makes these graphs; `Cutouts` says what goes in and comes out.
 """
 
 from __future__ import annotations

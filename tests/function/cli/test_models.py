@@ -158,6 +158,23 @@ class TestBatch:
         assert done.returncode == Exit.UNAVAILABLE
         assert "needs onnx: make install EXTRAS=models" in done.stderr
 
+    @pytest.mark.parametrize("command", ["batch", "fp16", "cutout"])
+    def test_the_file_stays_as_it_is_whatever_is_said(self, command, ember, tmp_path):
+        path = neural.make(tmp_path / "inswapper_128.onnx", "inswapper_128", dynamic=True)
+        before = path.read_bytes()
+        (tmp_path / "link.onnx").symlink_to(path)
+        for out in ("inswapper_128.onnx", "link.onnx"):
+            done = ember(command, "inswapper_128.onnx", "-o", out, "--force")
+            assert f"{out} is read from; write the result elsewhere" in done.stderr
+        assert path.read_bytes() == before
+
+    @pytest.mark.parametrize("command", ["batch", "fp16", "cutout"])
+    def test_a_folder_that_is_not_there_is_named(self, command, ember, tmp_path):
+        neural.make(tmp_path / "inswapper_128.onnx", "inswapper_128", dynamic=True)
+        done = ember(command, "inswapper_128.onnx", "-o", "nowhere/b.onnx")
+        assert done.returncode == Exit.CANNOT_WRITE
+        assert "nowhere is no folder that can be written to" in done.stderr
+
 
 class TestHalf:
     def test_it_writes_half_the_bytes_and_says_how_alike_outputs_are(self, ember, tmp_path):
@@ -192,6 +209,12 @@ class TestCutout:
         assert made["size"] == out.stat().st_size
         assert made["sha256"] == digest
         assert made["options"] == {"cutout": 320}
+
+    def test_a_side_below_that_of_what_is_made_is_refused(self, ember, tmp_path):
+        neural.make(tmp_path / "ghost_1_256.onnx", "ghost_256", dynamic=True)
+        done = ember("cutout", "ghost_1_256.onnx", "--side", "255")
+        assert done.returncode == Exit.BAD_INPUT
+        assert "cutouts of ghost_256 have 256 to 4096 pixels" in done.stderr
 
     def test_a_family_that_its_name_does_not_tell_has_to_be_said(self, ember, tmp_path):
         neural.make(tmp_path / "a.onnx", "gfpgan_512")

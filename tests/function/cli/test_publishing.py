@@ -15,7 +15,7 @@ from function.cli.models import models
 from function.process.wiring.service import build_service
 from function.settings import load
 from tests.warmup.objects.gcs import fake_gcs
-from warmup.failures import ManifestError
+from warmup.failures import ManifestError, UnavailableError
 from warmup.models import manifest
 
 EMBEDDED = Path(function.__file__).parent / "models/models.toml"
@@ -52,7 +52,7 @@ async def test_what_is_published_is_served_by_a_pod_that_has_only_the_configmap(
         assert run("publish", "gs://models/ember", "--force").stderr.count("there ") == 4
         assert len(list(bucket.client.list_blobs(bucket, prefix="ember/sha256/"))) == 4
         done = run("configmap", "--manifest", "published.toml")
-        assert "--server-side only" in done.stderr  # its golden photos are large
+        assert "`make deploy` refuses it" in done.stderr  # its golden photos are large
         text = done.stdout
         path = mounted(text, tmp_path / "pod")
         environ = {"EMBER_MANIFEST": str(path), "EMBER_STORE": str(tmp_path / "node")}
@@ -101,6 +101,35 @@ def test_a_manifest_that_is_there_is_not_overwritten_and_nothing_is_published(tm
         run("publish", "shared")
     assert (tmp_path / "published.toml").read_text() == "mine"
     assert not (tmp_path / "shared").exists()
+
+
+def test_a_new_manifest_that_cannot_be_written_is_said_before_anything_is_published(tmp_path):
+    with pytest.raises(Failure, match="nowhere is no folder that can be written to"):
+        run("publish", "shared", "-o", "nowhere/new.toml")
+    run("publish", "first", "-o", "mine.toml")
+    words = ("publish", "shared", "--manifest", "mine.toml", "-o", "mine.toml", "--force")
+    assert "mine.toml is read from" in CliRunner().invoke(models, words, obj=EMBEDDED).stderr
+    assert not (tmp_path / "shared").exists()
+
+
+def test_without_a_manifest_what_is_taken_is_said_first(tmp_path, monkeypatch):
+    first = run("publish", "shared", "-o", "mine.toml").stderr.splitlines()[0]
+    assert first == (
+        f"Without --manifest it is {EMBEDDED}, the embedded models:"
+        " detect, landmarks, identity, gate"
+    )
+    monkeypatch.setenv("EMBER_MANIFEST", str(tmp_path / "mine.toml"))
+    first = run("publish", "shared").stderr.splitlines()[0]
+    assert first.startswith(f"Without --manifest it is {tmp_path}/mine.toml, EMBER_MANIFEST: det")
+    assert "Without" not in run("publish", "shared", "--manifest", "mine.toml", "--force").stderr
+
+
+def test_an_empty_place_or_name_is_refused(tmp_path):
+    with pytest.raises(UnavailableError, match="'': files are published to"):
+        run("publish", "")
+    run("publish", "shared", "-o", "mine.toml")
+    with pytest.raises(ManifestError, match="'' is no name of a ConfigMap"):
+        run("configmap", "--manifest", "mine.toml", "--name", "")
 
 
 def test_a_manifest_that_could_not_be_served_is_neither_published_nor_printed(tmp_path):
