@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from keepalive.doctor import advice, builders, images, revisions, swappers, webhook
+from keepalive.doctor import advice, applied, builders, images, revisions, swappers, webhook
 from keepalive.doctor.config import NAMESPACE
 from keepalive.doctor.view import get
 
@@ -41,7 +41,7 @@ class Report:
     """What was found.
 
     Attributes:
-        findings: one for each Knative Service and Revision.
+        findings: one for each Knative Service and Revision, and for others with something wrong.
         missing: what these need of the cluster's configuration and it does not say.
         idle: flags for fields of pods that are on although nothing needs them.
     """
@@ -64,7 +64,7 @@ def examine(
     """Hold Knative Services against what a cluster's webhook takes.
 
     Args:
-        documents: objects; those of other kinds than Service and Revision are passed over.
+        documents: objects; besides Services and Revisions some that go with them are looked at.
         config: of the cluster.
         live: Services and Revisions that are in the cluster.
     """
@@ -75,6 +75,7 @@ def examine(
         *(_service(one, config, given) for one in services),
         *(_revision(one, given) for one in given if _is(one, "Revision")),
         *(ObjectFinding(*told) for told in builders.examined(given, sound)),
+        *(ObjectFinding(*told) for told in applied.examined(given)),
         *_cluster(there, services),
     ]
     needed = {need for finding in findings for need in finding.needs}
