@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from function.http.data import DataHandlers
     from function.http.edge import Edge
     from function.http.events import EventHandlers
+    from function.http.inference import InferenceHandlers
     from function.http.jobs import JobHandlers
     from function.http.probes import ProbeHandlers
     from function.http.quota import QuotaHandlers
@@ -27,6 +28,7 @@ def application(
     data: DataHandlers,
     quotas: QuotaHandlers,
     events: EventHandlers,
+    inference: InferenceHandlers,
     probes: ProbeHandlers,
     static: StaticFiles,
 ) -> web.Application:
@@ -46,6 +48,12 @@ def application(
             web.delete("/v1/data", data.delete),
             web.get("/v1/quota", quotas.standing),
             web.post("/v1/quota/{subject}/grants", quotas.grant, expect_handler=_later),
+            web.get("/v2", inference.server),
+            web.get("/v2/health/live", inference.live),
+            web.get("/v2/health/ready", inference.ready),
+            web.get("/v2/models/{model}", inference.model),
+            web.get("/v2/models/{model}/ready", inference.model_ready),
+            web.post("/v2/models/{model}/infer", inference.infer, expect_handler=_later),
             web.get("/healthz", probes.healthz),
             web.get("/readyz", probes.readyz),
             web.get("/warmup", probes.timeline),

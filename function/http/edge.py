@@ -157,6 +157,8 @@ class Edge:
             log.error("a request failed", exc_info=error)
             error = Problem("internal", "Something went wrong inside Ember; it has been logged.")
         exchange.code = error.code
+        if exchange.route.startswith("/v2"):  # where clients look, by the Open Inference Protocol
+            error.extra["error"] = f"{error.detail} {error.hint}"
         return answers.problem(error, exchange.request_id)
 
     def _finish(
@@ -235,7 +237,8 @@ def _begin(request: BaseRequest, route: str) -> Exchange:
         f"{request.method} {route}",
         SpanKind.SERVER,
         parent,
-        recorded=route.startswith("/v1/") or (route, request.method) == ("/", "POST"),
+        recorded=route.startswith("/v1/")
+        or (route, request.method) in {("/", "POST"), ("/v2/models/{model}/infer", "POST")},
     )
     exchange = Exchange(route, wish if sane else os.urandom(16).hex(), span)
     request[_EXCHANGE] = exchange

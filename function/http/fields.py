@@ -158,9 +158,18 @@ def from_json(data: bytes | bytearray, table: Table) -> SentForm:
     Raises:
         Problem: it is none, or a field is not as the table says.
     """
+    return from_members(jsonbody.parse(data), table)
+
+
+def from_members(members: Mapping[str, Any], table: Table) -> SentForm:
+    """The fields of the members of a JSON object, in which files may be bytes besides URIs.
+
+    Raises:
+        Problem: a field is not as the table says.
+    """
     photos: dict[str, tuple[Upload | str, ...]] = {}
     values: dict[str, Any] = {}
-    for name, value in jsonbody.parse(data).items():
+    for name, value in members.items():
         spec = _spec(table, name)
         if isinstance(spec, Photos) and spec.each is not None:
             if not isinstance(value, dict) or not value:
@@ -200,18 +209,20 @@ def _named(field: str, name: str) -> str:
 
 def _photos(value: object, name: str, most: int) -> tuple[Upload | str, ...]:
     """The photos that a URI, or a list of them, stands for."""
-    uris = value if isinstance(value, list) and most > 1 else [value]
-    if not uris or not all(isinstance(uri, str | LongString) for uri in uris):
+    uris: list[Any] = value if isinstance(value, list) and most > 1 else [value]
+    if not uris or not all(isinstance(uri, str | LongString | bytes) for uri in uris):
         several = " or a list of them" if most > 1 else ""
         raise Problem("bad_value", f"`{name}` has to be a URI{several}.", field=name)
     _check_count(name, most, len(uris))
-    return tuple(_photo(uri, name) for uri in uris if isinstance(uri, str | LongString))
+    return tuple(_photo(uri, name) for uri in uris)
 
 
-def _photo(uri: str | LongString, name: str) -> Upload | str:
-    """A photo whose URI is long and has it inside; any other URI."""
+def _photo(uri: str | LongString | bytes, name: str) -> Upload | str:
+    """A photo whose URI is long and has it inside, or which is there itself; any other URI."""
     if isinstance(uri, str):
         return uri
+    if isinstance(uri, bytes):
+        return checked_upload(Upload(uri, name))
     if bytes(uri.raw[:5]).lower() == b"data:":
         coded = b"base64" in bytes(uri.raw[: jsonbody.LONG]).partition(b",")[0].lower()
         try:

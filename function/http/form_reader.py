@@ -77,17 +77,27 @@ class FormReader:
         Raises:
             Problem: everything that can be wrong with them.
         """
-        no_query(request)
         media_type, boundary = _content_type(request)
-        data = await self.bodies.read(request)
 
-        def parse() -> SentForm:
+        def parse(data: bytearray) -> SentForm:
             if media_type == MULTIPART:
                 return from_multipart(data, boundary, table)
             return from_json(data, table)
 
+        return await self.parsed(request, table, parse)
+
+    async def parsed(
+        self, request: Request, table: Table, parse: Callable[[bytearray], SentForm]
+    ) -> SentForm:
+        """The same of a body that `parse` understands.
+
+        Raises:
+            Problem: everything that can be wrong with them.
+        """
+        no_query(request)
+        data = await self.bodies.read(request)
         with exchange_of(request).trace.span("parse"):
-            found = await self.bodies.parsed(len(data), parse)
+            found = await self.bodies.parsed(len(data), lambda: parse(data))
         for name, spec in table.items():
             there = name in found.photos or name in found.values
             if spec.required and not there and not _instead(spec, found):

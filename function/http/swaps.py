@@ -27,11 +27,13 @@ if TYPE_CHECKING:
 
     from aiohttp.web import Request, Response
 
+    from function.admission.admitted import AdmittedRequest
     from function.http.admission import HttpAdmission
     from function.http.edge import Exchange
+    from function.http.fields import Form, SentForm
     from function.http.form_reader import FormReader
     from function.http.jobs import JobHandlers
-    from function.requests import SwapRequest, SwapResult
+    from function.requests import FoundFaces, SwapRequest, SwapResult
     from function.service.service import Service
     from warmup.replica import Replica
 
@@ -64,26 +66,46 @@ class SwapHandlers:
         exchange = exchange_of(request)
         async with self.admission.admit(request) as admitted:
             sent = await self.forms.sent(request, SWAP)
-            selection = selected(sent)
-            form = await self.forms.fetched(sent, request)
-            wanted = swap_request(form, selection)
-            if sender := admitted.context.sender:
-                self.service.trust.check_label(wanted.label, sender)
-                await self.service.trust.require_consent(wanted.consent, sender)
-            clip = await self._direct(wanted)
+            wanted, clip = await self.wanted(request, admitted, sent)
             kind, wanted = _negotiate(request, wanted, clip)
-            tokens = await price(admitted.prices, wanted) if admitted.pays else 0
-            async with admitted.work(tokens, _degradations(wanted, self.service.engines.by_role)):
-                result = await self.service.swap(wanted, exchange.trace)
-        exchange.warnings = tuple(result.warnings)
+            result = await self.swapped(exchange, admitted, wanted)
         if kind == JSON:
-            inline = form.values.get("image") != "none"
+            inline = sent.values.get("image") != "none"
             length = len(result.image) if inline else 0
             answer = await offload(length, _report, result, exchange, inline=inline)
         else:
             answer = web.Response(body=result.image, content_type=result.media_type)
         answer.headers[hdrs.VARY] = hdrs.ACCEPT
         return answer
+
+    async def wanted(
+        self, request: Request, admitted: AdmittedRequest, sent: SentForm
+    ) -> tuple[SwapRequest, FileKind | None]:
+        """The swap that the fields of a request ask for, and which animation it is of.
+
+        Raises:
+            Problem: it makes no sense, or is not to be answered at once.
+        """
+        selection = selected(sent)
+        wanted = swap_request(await self.forms.fetched(sent, request), selection)
+        if sender := admitted.context.sender:
+            self.service.trust.check_label(wanted.label, sender)
+            await self.service.trust.require_consent(wanted.consent, sender)
+        return wanted, await self._direct(wanted)
+
+    async def swapped(
+        self, exchange: Exchange, admitted: AdmittedRequest, wanted: SwapRequest
+    ) -> SwapResult:
+        """Take the price, and swap.
+
+        Raises:
+            Problem: it cannot be paid for, or be done.
+        """
+        tokens = await price(admitted.prices, wanted) if admitted.pays else 0
+        async with admitted.work(tokens, _degradations(wanted, self.service.engines.by_role)):
+            result = await self.service.swap(wanted, exchange.trace)
+        exchange.warnings = tuple(result.warnings)
+        return result
 
     async def _direct(self, wanted: SwapRequest) -> FileKind | None:
         """The kind of an animation that can be answered at once; None for a photo.
@@ -118,13 +140,22 @@ class SwapHandlers:
         async with self.admission.admit(request) as admitted:
             form = await self.forms.read(request, FACES)
             accept.best(accept.accepted(request), [JSON])
-            photo = form.photos["image"][0]
-            tokens = await look_price(admitted.prices, photo) if admitted.pays else 0
-            async with admitted.work(tokens):
-                found = await self.service.faces(photo, exchange.trace)
-        exchange.warnings = tuple(found.warnings)
+            found = await self.found(exchange, admitted, form)
         facts = report.of_faces(found, exchange.trace)
         return answers.plain({"request_id": exchange.request_id} | facts)
+
+    async def found(self, exchange: Exchange, admitted: AdmittedRequest, form: Form) -> FoundFaces:
+        """Take the price, and find the faces of `image`.
+
+        Raises:
+            Problem: it cannot be paid for, or be done.
+        """
+        photo = form.photos["image"][0]
+        tokens = await look_price(admitted.prices, photo) if admitted.pays else 0
+        async with admitted.work(tokens):
+            found = await self.service.faces(photo, exchange.trace)
+        exchange.warnings = tuple(found.warnings)
+        return found
 
     async def verify(self, request: Request) -> Response:
         """What a file carries that tells whether it is a swap, as JSON."""

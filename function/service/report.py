@@ -63,10 +63,15 @@ def of_faces(found: FoundFaces, timings: Timings) -> Report:
         "width": found.size[0],
         "height": found.size[1],
         "order": "left_to_right",
-        "faces": [_face(face, ()) for face in found.faces],
+        "faces": [of_face(face) for face in found.faces],
         "warnings": _words(found.warnings),
         "timings": _stages(timings),
     }
+
+
+def of_face(face: Face) -> Report:
+    """A face that was found."""
+    return _face(face, ())
 
 
 def _swapped(swapped: SwappedFace) -> Report:

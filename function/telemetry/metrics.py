@@ -39,7 +39,9 @@ _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0, 2.0, 5.0, 
 _ITEMS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH"})
 _SWAP = "/v1/swap"
-_PROBES = frozenset({"/healthz", "/readyz", "/warmup", "/metrics"})
+_PROBES = frozenset(
+    {"/healthz", "/readyz", "/warmup", "/metrics", "/v2/health/live", "/v2/health/ready"}
+)
 """What platforms and operators ask, some of it every second: apart, so that shares of requests are
 shares of what users ask."""
 _PING = "ping"

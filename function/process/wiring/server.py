@@ -22,6 +22,7 @@ from function.http.data import DataHandlers
 from function.http.edge import Edge
 from function.http.events import EventHandlers
 from function.http.form_reader import FormReader
+from function.http.inference import InferenceHandlers
 from function.http.job_requests import JobRequests
 from function.http.jobs import JobHandlers
 from function.http.origins import Origins
@@ -158,9 +159,11 @@ def build_server(settings: Settings, health: Health, fetch: Fetch | None = None)
     more = kept_of_callers(settings.gate)
     senders = frozenset(settings.events.event_senders)
     probes = ProbeHandlers(service, replica, metrics, health, http_admission)
+    swaps = SwapHandlers(service, replica, http_admission, forms, jobs)
     app = application(
         edge,
-        swaps=SwapHandlers(service, replica, http_admission, forms, jobs),
+        swaps=swaps,
+        inference=InferenceHandlers(swaps, health),
         jobs=jobs,
         data=DataHandlers(http_admission, Erasure(store, files, runner.end, audit, more)),
         quotas=QuotaHandlers(http_admission, forms, admission.quota),
