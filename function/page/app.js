@@ -124,22 +124,15 @@ async function run() {
   form.append("target", photo.file);
   form.append("faces", photo.selection);
   for (const name of ["format", "quality", "label"]) {
-    if (get(name).value && !get(name).disabled) form.append(name, get(name).value);
+    const meant = get(name).value && !get(name).disabled && !(photo.video && name === "format");
+    if (meant) form.append(name, get(name).value);
   }
   if (consent.statement()) form.append("consent", consent.statement());
   alert.show(null);
   refresh();
   let [ended, problem] = ["Cancelled.", null];
   try {
-    if (get("later").checked) {
-      const path = `/v1/jobs/${id()}`;
-      add(await post(path, form, replica, mine.signal, "PUT"), photo.file.name);
-      ended = "It is a job now.";
-    } else {
-      const answer = await post("/v1/swap", form, replica, mine.signal);
-      await show(answer, photo.file);
-      ended = `Done in ${time(answer.wall_ms)}.`;
-    }
+    ended = await send(form, photo, mine.signal);
   } catch (error) {
     if (!mine.signal.aborted) {
       [ended, problem] = [refusal(error.code) ? "Not swapped." : "The swap failed.", error];
@@ -152,6 +145,21 @@ async function run() {
   if (problem?.code === "consent_required") return agreed(problem);
   alert.show(problem);
   alert.focus();
+}
+
+/** Swap at once, or make a job: of videos, of long animations, and where it is wanted. */
+async function send(form, { file, video }, signal) {
+  if (!video && !get("later").checked) {
+    try {
+      const answer = await post("/v1/swap", form, replica, signal);
+      await show(answer, file);
+      return `Done in ${time(answer.wall_ms)}.`;
+    } catch (error) {
+      if (error.code !== "needs_job") throw error;
+    }
+  }
+  add(await post(`/v1/jobs/${id()}`, form, replica, signal, "PUT"), file.name);
+  return "It is a job now.";
 }
 
 /** An id that nobody guesses; `randomUUID` is not there on plain http. */

@@ -1,9 +1,9 @@
 /** The jobs of this tab, and with a key all of its owner's: how far they are, cancel, download. */
 
-import { ask, photo } from "./api.js";
+import { ask, result } from "./api.js";
 import { element, say } from "./dom.js";
 import { credentials, keys } from "./key.js";
-import { job as words, nameFor } from "./words.js";
+import { job as words, nameFor, plural } from "./words.js";
 
 const NAME = "ember-jobs";
 const OFTEN_MS = 700;
@@ -21,6 +21,7 @@ export function add(job, name) {
   list.prepend(row.element);
   row.update(job);
   remember();
+  return row;
 }
 
 /** Show what is known from before: of this tab, and with a key what the server lists. */
@@ -53,6 +54,7 @@ class Row {
   #job;
   #url;
   #said = element("span", { className: "soft", role: "status" });
+  #count = element("span", { className: "soft" });
   #bar = element("progress");
   #thumb = element("span", { className: "thumb" });
   #save = element("a", { className: "quiet", hidden: true }, "Download");
@@ -66,7 +68,7 @@ class Row {
       "li",
       {},
       this.#thumb,
-      element("div", {}, element("strong", {}, name), this.#said, this.#bar),
+      element("div", {}, element("strong", {}, name), this.#said, this.#bar, this.#count),
       this.#save,
       this.#end,
     );
@@ -78,7 +80,9 @@ class Row {
     this.#job = job;
     this.element.dataset.state = job.state;
     say(this.#said, words(job));
-    const { done, total } = job.progress;
+    const frames = job.items.length === 1 ? job.items[0].frames : null;
+    const { done, total } = frames ?? job.progress;
+    this.#count.textContent = open && frames ? `${done} of ${plural(total, "frame")}` : "";
     this.#bar.hidden = !open;
     this.#bar.max = total;
     if (job.state === "running" && total === 1) this.#bar.removeAttribute("value");
@@ -101,17 +105,27 @@ class Row {
 
   /** Get the first result, once. */
   async #fetch() {
-    const result = this.#job.items.find((item) => item.result)?.result;
-    if (!result?.uri.startsWith("/") || this.#url) return;
+    const made = this.#job.items.find((item) => item.result)?.result;
+    if (!made?.uri.startsWith("/") || this.#url) return;
+    const video = made.media_type.startsWith("video/");
     try {
-      this.#url = URL.createObjectURL(await photo(result.uri));
+      this.#url = await result(made.uri, video);
     } catch {
       return; // deleted meanwhile
     }
-    this.#thumb.replaceChildren(element("img", { src: this.#url, alt: "" }));
-    const download = nameFor(this.name, result.media_type);
+    const download = nameFor(this.name, made.media_type);
+    if (video) this.#play(download);
+    else this.#thumb.replaceChildren(element("img", { src: this.#url, alt: "" }));
     Object.assign(this.#save, { href: this.#url, download, hidden: false });
     this.#save.ariaLabel = `Download ${download}`;
+  }
+
+  #play(name) {
+    const player = element("video", { src: this.#url, controls: true, playsInline: true });
+    Object.assign(player, { preload: "metadata", ariaLabel: name });
+    player.onerror = () => player.remove(); // it can be saved all the same
+    this.#thumb.hidden = true;
+    this.element.append(player);
   }
 
   /** Cancel it, or take it off the list with all that the server keeps of it. */

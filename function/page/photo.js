@@ -3,6 +3,8 @@
 import { post } from "./api.js";
 import { element } from "./dom.js";
 
+const VIDEO = /\.(mp4|m4v|mov|webm|mkv)$/i;
+
 /** Fires `change` when its faces or the selection change, `remove` when it leaves its stage. */
 export class Photo extends EventTarget {
   /** null until the replica has answered. @type {?Array<Object>} */
@@ -24,20 +26,21 @@ export class Photo extends EventTarget {
     super();
     this.file = file;
     this.selectable = selectable;
+    /** Whether it is a video, which only a job changes, and in which all faces are replaced. */
+    this.video = selectable && (file.type.startsWith("video/") || VIDEO.test(file.name));
     this.#url = URL.createObjectURL(file);
-    const image = element("img", { src: this.#url, alt: file.name, draggable: false });
-    image.onload = () => this.#shape(image.naturalWidth, image.naturalHeight);
-    image.onerror = () => {
-      image.replaceWith(element("p", {}, "No preview of this kind of file"));
+    const preview = this.video ? this.#film() : this.#image();
+    preview.onerror = () => {
+      preview.replaceWith(element("p", {}, "No preview of this kind of file"));
       this.#frame.classList.add("blind");
     };
-    this.#frame.append(image);
+    this.#frame.append(preview);
     const remove = element("button", { type: "button", className: "remove" }, "×");
     remove.ariaLabel = `Remove ${file.name}`;
     remove.onclick = () => this.remove();
     this.element = element("div", { className: "photo" }, this.#frame, remove);
     this.#replica = replica;
-    this.#look();
+    if (!this.video) this.#look();
   }
 
   /** Look again for faces, after that has failed. */
@@ -66,6 +69,19 @@ export class Photo extends EventTarget {
     URL.revokeObjectURL(this.#url);
     this.element.remove();
     this.dispatchEvent(new Event("remove"));
+  }
+
+  #image() {
+    const image = element("img", { src: this.#url, alt: this.file.name, draggable: false });
+    image.onload = () => this.#shape(image.naturalWidth, image.naturalHeight);
+    return image;
+  }
+
+  #film() {
+    const film = element("video", { src: this.#url, controls: true, muted: true, playsInline: true });
+    film.ariaLabel = this.file.name;
+    film.onloadedmetadata = () => this.#shape(film.videoWidth, film.videoHeight);
+    return film;
   }
 
   async #look() {

@@ -75,9 +75,12 @@ export function job({ state, position, eta_s: eta, items }) {
   return JOBS[state] ?? state;
 }
 
+const EXTENSIONS = { jpeg: "jpg", quicktime: "mov", "x-matroska": "mkv" };
+
 /** What a result is saved as. @param {string} name of the photo @param {string} type */
 export function nameFor(name, type) {
-  const extension = type.replace("image/", "").replace("jpeg", "jpg");
+  const [, kind] = type.split("/");
+  const extension = EXTENSIONS[kind] ?? kind;
   return `${name.replace(/\.[^.]*$/, "") || "photo"}-ember.${extension}`;
 }
 

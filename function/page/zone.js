@@ -102,6 +102,7 @@ export class Zone extends EventTarget {
   #note() {
     const count = this.photos.length;
     if (!count) return "";
+    if (this.photos[0].video) return "A video becomes a job. All faces in it are replaced.";
     if (this.photos.some((photo) => !photo.faces && !photo.problem)) {
       return this.#replica.warming ? "Waiting for the replica…" : "Looking for faces…";
     }
