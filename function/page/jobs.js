@@ -121,7 +121,8 @@ class Row {
   }
 
   #play(name) {
-    const player = element("video", { src: this.#url, controls: true, playsInline: true });
+    const src = `${this.#url}#t=0.001`; // so that a frame is seen before it plays
+    const player = element("video", { src, controls: true, playsInline: true });
     Object.assign(player, { preload: "metadata", ariaLabel: name });
     player.onerror = () => player.remove(); // it can be saved all the same
     this.#thumb.hidden = true;
