@@ -181,6 +181,7 @@ define EMBEDDED
     metadata: {name: any, annotations: {ember.dev/swaps: mesh}}
 configMapGenerator:
 - {name: ember-settings, behavior: merge, literals: [EMBER_MANIFEST=]}
+- {name: ember-engine-build, behavior: merge, literals: [models=embedded]}
 endef
 # The same without the namespace, in which there may be more.
 define DEPLOYED

@@ -191,6 +191,27 @@ class TestMake:
         assert again.returncode == 0
         assert given["metadata"]["name"] not in again.stdout
 
+    def test_with_other_models_the_job_that_builds_plans_is_another(self, make, tmp_path):
+        shutil.copytree(KNATIVE, tmp_path / "knative")
+        overlay = tmp_path / "knative/overlays/gpu-production"
+        path = overlay / "kustomization.yaml"
+        kustomization = yaml.safe_load(path.read_text())
+        kustomization["components"].append("../../components/engine-build-job")
+        builder = {"name": "ember-engine-builder", "newName": "r.example/b", "newTag": "1"}
+        kustomization["images"].append(builder)
+        path.write_text(yaml.safe_dump(kustomization))
+        models = overlay / "models.yaml"
+        models.write_text(models.read_text().replace(64 * "0", 64 * "a"))
+        names, pods = set(), []
+        for variables in ({}, {"MODELS": "embedded"}):
+            done = make("gpu-production", **variables)
+            assert done.returncode == 0, done.stderr
+            (job,) = Manifests(list(yaml.safe_load_all(done.stdout))).of("Job")
+            names.add(job["metadata"]["name"])
+            pods.append(job["spec"]["template"])
+        assert pods[0] != pods[1]
+        assert len(names) == 2
+
     def test_it_is_not_deployed_and_nothing_is_asked_of_the_cluster(self, make, tmp_path):
         spy = tmp_path / "kubectl"
         spy.write_text(f'#!/bin/sh\necho "$1" >> {tmp_path}/asked\nexec {kubectl()} "$@"\n')
