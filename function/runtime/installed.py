@@ -96,9 +96,8 @@ def preload() -> None:
 
     What is found nowhere is named by the session that then has no GPU.
     """
-    with (
-        _one_by_one
-    ):  # models are opened by several threads, and standard output is theirs together
+    # Models are opened by several threads, and standard output is theirs together.
+    with _one_by_one:
         _preload()
 
 

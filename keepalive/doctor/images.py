@@ -28,7 +28,7 @@ LABEL = "dev.ember.backends"
 """The label of an image that has the same, with commas between."""
 
 _TARGET = re.compile(rf"(?<![a-z])({'|'.join(sorted(RUNS, key=len, reverse=True))})(?![a-z])")
-_PLANS = ("EMBER_PLANS", "EMBER_SHARED_STORE", "EMBER_BUILD_PLANS")
+_PLANS = ("EMBER_PLANS", "EMBER_SHARED_STORE")
 
 
 def target(image: str) -> str | None:
@@ -70,7 +70,7 @@ def complaints(service: Thing, settings: Mapping[str, str]) -> Iterator[str]:
             f"{gpu(service)} is asked for, and {what} leaves it idle: models run on the CPU; take"
             f" {_those_with(('cuda',))} (docs/gpu.md)"
         )
-    elif set(named) - {"cpu"} == {"tensorrt"} and not any(settings.get(name) for name in _PLANS):
+    elif set(named) - {"cpu"} == {"tensorrt"} and not _plans(kind, settings):
         yield (
             "EMBER_PLANS: nothing runs on TensorRT without plans, and nothing says where they are;"
             " name the bucket that `ember engines build` puts them into, or take"
@@ -100,6 +100,12 @@ def gpu(service: Thing) -> str | None:
     """The resource of NVIDIA that a replica asks for, e.g. "nvidia.com/mig-1g.10gb"."""
     limits = get(_serving(service), "resources", "limits")
     return next((name for name in limits if name.startswith("nvidia.com/")), None)
+
+
+def _plans(kind: str | None, settings: Mapping[str, str]) -> bool:
+    """Whether plans may come from somewhere; of ours no image that serves can build one."""
+    built = kind is None and settings.get("EMBER_BUILD_PLANS", "").lower() == "true"
+    return built or any(settings.get(name) for name in _PLANS)
 
 
 def _those_with(named: tuple[str, ...]) -> str:

@@ -124,6 +124,15 @@ class TestFit:
         assert asked(ours("r.example/ember:gpu", PLANS="gs://mine"), gpu[1]).wrong == ()
         assert asked(ours("r.example/ember:gpu-both"), gpu[1]).wrong == ()
 
+    @pytest.mark.parametrize("build", ["false", "true"])
+    def test_our_images_cannot_build_them_and_another_only_where_it_is_told_to(self, build):
+        settings = {"BACKENDS": "tensorrt", "BUILD_PLANS": build}
+        for image, wrong in (("gpu", True), ("mine", build == "false")):
+            found = asked(ours(f"r.example/ember:{image}", **settings), container(**WHOLE))
+            assert [each.startswith("EMBER_PLANS: nothing runs") for each in found.wrong] == (
+                [True] if wrong else []
+            )
+
     def test_an_image_of_which_nothing_is_known_is_warned_of_where_it_matters(self):
         image = "r.example/ember" + DIGEST
         found = asked(ours(image), container(**WHOLE))
