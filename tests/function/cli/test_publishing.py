@@ -145,3 +145,13 @@ def test_a_manifest_that_could_not_be_served_is_neither_published_nor_printed(tm
 def test_the_embedded_set_is_not_for_pods_until_it_is_published():
     with pytest.raises(ManifestError, match="no pod sees it"):
         run("configmap")
+
+
+def test_without_a_file_of_a_golden_check_nothing_is_published(tmp_path):
+    run("publish", "first", "-o", "mine.toml")
+    text = (tmp_path / "mine.toml").read_text()
+    name = next(line.split('"')[1] for line in text.splitlines() if "hopper" in line)
+    (tmp_path / "mine.toml").write_text(text.replace(name, "gone.jpg"))
+    with pytest.raises(ManifestError, match=r"reads gone\.jpg, and there is no such file"):
+        run("publish", "shared", "--manifest", "mine.toml")
+    assert not (tmp_path / "shared").exists()
