@@ -16,6 +16,7 @@ import numpy as np
 
 from function.faces.face import Box, Detection, Face, Fitted
 from function.faces.landmarks import FaceMesh, five_of
+from function.video import motion
 from function.video.smooth import Smooth
 
 if TYPE_CHECKING:
@@ -84,6 +85,7 @@ class Track:
         points: float32 [n, 2 or 3], where it was at last, in pixels: its mesh, else its five points
             and its outline.
         smooth: the same without the tremble.
+        look: uint8 [128, 128], what the picture showed there; see `motion.look`.
         identity: float32 [n], the mean of what was asked so far; None where it was not computed.
         samples: of how many frames that is the mean.
         person: who is put in, see `Face.person`; None where it is not swapped.
@@ -92,10 +94,17 @@ class Track:
 
     points: NDArray[np.float32]
     smooth: Smooth
+    look: NDArray[np.uint8]
     identity: NDArray[np.float32] | None = None
     samples: int = 0
     person: str | None = ""
     lost: float | None = None
+
+    def move(self, points: NDArray[np.float32], pixels: NDArray[np.uint8], at: float) -> None:
+        """Go where it is in the next frame."""
+        self.points = points
+        self.smooth.follow(points, at, motion.carried(self.look, pixels, self.smooth.points))
+        self.look = motion.look(pixels, self.smooth.points)
 
 
 class Tracker:
@@ -164,6 +173,7 @@ class Tracker:
                     "smooth": track.smooth.points.tolist(),
                     "speed": track.smooth.speed.tolist(),
                     "at": track.smooth.at,
+                    "look": track.look.tolist(),
                     "identity": None if track.identity is None else track.identity.tolist(),
                     "samples": track.samples,
                     "person": track.person,
@@ -182,6 +192,7 @@ class Tracker:
             Track(
                 points=_floats(saved["points"]),
                 smooth=Smooth(_floats(saved["smooth"]), saved["at"], _floats(saved["speed"])),
+                look=np.array(saved["look"], np.uint8),
                 identity=None if saved["identity"] is None else _floats(saved["identity"]),
                 samples=saved["samples"],
                 person=saved["person"],
@@ -209,8 +220,7 @@ class Tracker:
             ):
                 track.lost, lost = at, True
             else:
-                track.points = points
-                track.smooth.follow(points, at)
+                track.move(points, pixels, at)
         return lost
 
     def _find(self, picture: Picture, at: float, timings: Timings, *, cut: bool) -> None:
@@ -231,32 +241,33 @@ class Tracker:
         new = [_points(fitted) for fitted in found]
         new = [each for each in new if not any(_coincide(each, old.points) for old in followed)]
         if not self._mesh:
-            new = self._meet(new, at)
+            new = self._meet(new, picture.pixels, at)
         for points in new:
-            self._welcome(points, at)
+            self._welcome(points, picture.pixels, at)
         if self._targets.people is not None:
             self._identify(picture, timings)
 
-    def _meet(self, found: list[NDArray[np.float32]], at: float) -> list[NDArray[np.float32]]:
+    def _meet(
+        self, found: list[NDArray[np.float32]], pixels: NDArray[np.uint8], at: float
+    ) -> list[NDArray[np.float32]]:
         """Take every face that is seen to where it was found again; the rest of what was found."""
         for track in self._seen:
             here = next((k for k, each in enumerate(found) if _coincide(each, track.points)), None)
             if here is None:
                 track.lost = at
             else:
-                track.points = found.pop(here)
-                track.smooth.follow(track.points, at)
+                track.move(found.pop(here), pixels, at)
         return found
 
-    def _welcome(self, points: NDArray[np.float32], at: float) -> None:
+    def _welcome(self, points: NDArray[np.float32], pixels: NDArray[np.uint8], at: float) -> None:
         """Follow a face from now on; it may be one that was lost."""
-        smooth = Smooth(points.copy(), at)
+        smooth, look = Smooth(points.copy(), at), motion.look(pixels, points)
         for track in self._tracks:
             if track.lost is not None and _coincide(points, track.points):
-                track.points, track.smooth, track.lost = points, smooth, None
+                track.points, track.smooth, track.look, track.lost = points, smooth, look, None
                 return
         person = "" if self._targets.people is None else None
-        self._tracks.append(Track(points, smooth, person=person))
+        self._tracks.append(Track(points, smooth, look, person=person))
 
     def _identify(self, picture: Picture, timings: Timings) -> None:
         """Identify the faces of which that is not sure yet."""

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("ember.video")
 
-_FORMAT = 4
+_FORMAT = 5
 """The version of the format of parts."""
 
 
