@@ -11,7 +11,7 @@ import click
 
 from function.cli.failure import Failure
 from function.cli.graphs import batch, cutout, fp16, inspect, needing_onnx, place
-from function.cli.publishing import configmap, publish
+from function.cli.publishing import checked, configmap, publish
 from function.exits import Exit
 from warmup import cli
 
@@ -93,12 +93,9 @@ def import_(
 @click.pass_context
 def check(ctx: click.Context, file: Path | None) -> None:
     """Name everything that is wrong with a manifest, and what does not fit together."""
-    from function.faces.families import check as fitting
-    from warmup.models import manifest
     from warmup.settings.settings import load
 
-    path = file or load(os.environ).models.manifest or ctx.obj
-    fitting(manifest.read(path))
+    checked(file or load(os.environ).models.manifest or ctx.obj)
     ctx.invoke(cli.check, file=file)
 
 
@@ -116,7 +113,6 @@ def image(embedded: Path, *, file: Path | None, out: Path) -> None:
     and used (component models-oci).
     """
     from function.weights import ociimage
-    from warmup.models import manifest
     from warmup.models.prefetch import prefetch
     from warmup.settings.settings import load
 
@@ -124,7 +120,7 @@ def image(embedded: Path, *, file: Path | None, out: Path) -> None:
     path = file or settings.models.manifest or embedded
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise Failure(f"{out} is there already; name an empty folder.", Exit.CANNOT_WRITE)
-    with prefetch(manifest.read(path), settings.stores) as ready:
+    with prefetch(checked(path), settings.stores) as ready:
         made = ociimage.write(path, ready.models, out)
     click.echo(f"{out}: {made.layers} layers, {made.size / 1e6:,.1f} MB")
     click.echo(f"push it: skopeo copy oci:{out} docker://REGISTRY/NAME")

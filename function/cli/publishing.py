@@ -106,13 +106,14 @@ def checked(path: Path) -> tuple[Model, ...]:
     """The models of a manifest, of which nothing is wrong.
 
     Raises:
-        ManifestError: something is, or they do not fit together.
+        ManifestError: something is, or they do not fit together, or a golden check lacks a file.
     """
     from function.faces.families import check
-    from warmup.models import manifest
+    from warmup.models import golden, manifest
 
     models = manifest.read(path)
     check(models)
+    golden.read(path)
     return models
 
 

@@ -152,6 +152,8 @@ def test_without_a_file_of_a_golden_check_nothing_is_published(tmp_path):
     text = (tmp_path / "mine.toml").read_text()
     name = next(line.split('"')[1] for line in text.splitlines() if "hopper" in line)
     (tmp_path / "mine.toml").write_text(text.replace(name, "gone.jpg"))
-    with pytest.raises(ManifestError, match=r"reads gone\.jpg, and there is no such file"):
+    with pytest.raises(ManifestError, match=r"is no file: 'gone\.jpg'"):
         run("publish", "shared", "--manifest", "mine.toml")
+    with pytest.raises(ManifestError, match="is no file: 'gone"):
+        run("check", "mine.toml")
     assert not (tmp_path / "shared").exists()

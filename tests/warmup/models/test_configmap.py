@@ -101,18 +101,3 @@ def test_a_name_that_kubernetes_does_not_take_is_refused(write, name):
 def test_a_manifest_that_is_wrong_is_refused(write):
     with pytest.raises(ManifestError, match="licence"):
         configmap(write(more='[[model]]\nrole = "detect"\n'))
-
-
-@pytest.mark.parametrize("lost", ["golden/in.npy", "out.npy"])
-def test_a_file_of_a_golden_check_that_is_not_there_is_named(lost, write, golden, tmp_path):
-    path = write(more=golden())
-    (tmp_path / lost).unlink()
-    with pytest.raises(ManifestError, match=rf"golden check reads {lost}, and there is no such"):
-        configmap(path)
-
-
-def test_so_is_one_of_the_golden_swap(write, tmp_path):
-    (tmp_path / "a.jpg").write_bytes(b"jpg")
-    path = write(more='[golden]\nsource = "a.jpg"\ntarget = "b.jpg"\n')
-    with pytest.raises(ManifestError, match=r"golden check reads b\.jpg, and there is no such"):
-        configmap(path)
