@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from function.faces import fitness
 from function.faces.face import Box
 from function.problems import Problem
 from function.quality_warning import QualityWarning
@@ -19,10 +20,6 @@ if TYPE_CHECKING:
     from function.faces.identity import Metric
     from function.faces.swappers.protocol import SourceFace
 
-_DEGREES_PER_HALVING = 10.0
-"""A face of half the size is worth as much as one that is turned so much further away."""
-_ENOUGH = 512.0
-"""A larger face, in pixels, is not a better source."""
 _AROUND = 0.5
 """By this part of its size what is kept of a photo reaches over the face: models see that much."""
 
@@ -31,8 +28,8 @@ _AROUND = 0.5
 class Person:
     """One or more photos of one person.
 
-    The identity is their mean. Geometry and texture come from the photo that serves best, a face
-    that looks into the camera and has many pixels; only that one stays in memory.
+    The identity is their mean, in which a photo that serves badly counts little. Geometry and
+    texture come from the one that serves best; only that one stays in memory.
 
     Attributes:
         metric: compares embeddings.
@@ -41,12 +38,15 @@ class Person:
     metric: Metric
     _best: SourceFace | None = None
     _embeddings: list[NDArray[np.float32]] = field(default_factory=list)
+    _fitness: list[float] = field(default_factory=list)
 
     def add(self, portrait: SourceFace) -> None:
         """Add one photo, of which `embedding` is its own."""
-        self._embeddings.append(portrait.embedding)
-        if self._best is None or _fitness(portrait.face) > _fitness(self._best.face):
+        worth = fitness.of(portrait)
+        if self._best is None or worth > max(self._fitness):
             self._best = portrait
+        self._embeddings.append(portrait.embedding)
+        self._fitness.append(worth)
 
     def source(self) -> SourceFace:
         """The person that the photos show; there must be one photo."""
@@ -62,7 +62,8 @@ class Person:
         return (QualityWarning.SOURCES_DIFFER,) if furthest > self.metric.differ else ()
 
     def _mean(self) -> NDArray[np.float32]:
-        return np.asarray(np.mean(self._embeddings, axis=0), np.float32)
+        weights = fitness.weights(self._fitness)
+        return np.asarray(np.average(self._embeddings, 0, weights), np.float32)
 
 
 @dataclass(slots=True)
@@ -134,10 +135,3 @@ def _shifted(face: Face, left: int, top: int) -> Face:
 
 def _moved(box: Box, left: int, top: int) -> Box:
     return Box(box.left - left, box.top - top, box.right - left, box.bottom - top)
-
-
-def _fitness(face: Face) -> float:
-    """How well a face serves as a source, in degrees of turning; more is better."""
-    size = min(max(face.box.width, face.box.height, 1.0), _ENOUGH)
-    turned = math.hypot(face.pose.yaw, face.pose.pitch)
-    return _DEGREES_PER_HALVING * math.log2(size) - turned

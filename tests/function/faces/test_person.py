@@ -52,7 +52,7 @@ def test_the_choice_does_not_depend_on_the_order_of_many():
     assert len(chosen) == 1
 
 
-def test_the_identity_is_the_mean():
+def test_the_identity_of_photos_that_serve_alike_is_the_mean():
     mean = best(portrait(100, 0, 0.1), portrait(100, 0, 0.3)).embedding
     assert mean == pytest.approx(np.full(128, 0.2))
     assert mean.dtype == np.float32
@@ -81,3 +81,8 @@ def test_photos_of_two_people_are_noticed_by_the_angle_between_arcface_embedding
 def test_a_person_needs_a_photo():
     with pytest.raises(ValueError, match="without a photo"):
         Person(DLIB).source()
+
+
+def test_a_photo_that_serves_badly_counts_little():
+    mean = best(portrait(200, 0, 0.1), portrait(25, 0, 0.5)).embedding
+    assert mean == pytest.approx(np.full(128, (8 * 0.1 + 0.5) / 9))
