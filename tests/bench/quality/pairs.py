@@ -30,6 +30,7 @@ class Pair:
         about: what is hard about it.
         source, target: make uint8 [H, W, 3] RGB.
         right: what must come of it, for a head that is put on itself; else None.
+        more: make other photos of the person on the source.
     """
 
     name: str
@@ -38,11 +39,12 @@ class Pair:
     source: Callable[[], Pixels]
     target: Callable[[], Pixels]
     right: Callable[[], Pixels] | None = None
+    more: tuple[Callable[[], Pixels], ...] = ()
 
 
 def pairs(studio: Studio, pattern: str = "*") -> list[Pair]:
     """Those whose name fits the pattern."""
-    every = (*_samples(), *_portraits(), *_heads(studio), *_known(studio))
+    every = (*_samples(), *_several(studio), *_portraits(), *_heads(studio), *_known(studio))
     return [pair for pair in every if fnmatch(pair.name, pattern)]
 
 
@@ -57,6 +59,28 @@ def _samples() -> Iterator[Pair]:
         for kind, (about, change) in SOURCES.items():
             changed = lambda change=change, one=one: change(photo(one))  # noqa: E731
             yield Pair(f"{name}-{kind}", "samples, changed", f"source {about}", changed, target)
+
+
+def _several(studio: Studio) -> Iterator[Pair]:
+    """Worse photos of the person beside a good one: no further from it than that one alone."""
+    for name, one, other in (("h-c", "hopper", "collins"), ("c-h", "collins", "hopper")):
+        source, target = (lambda one=one: photo(one)), (lambda other=other: photo(other))
+        worse = tuple(lambda how=how, one=one: how(photo(one)) for _, how in SOURCES.values())
+        about = "all sources above together"
+        yield Pair(f"{name}-several", "several photos", about, source, target, more=worse)
+    for name, other in (("light", "collins"), ("brown", "hopper")):
+        head = HEADS[name]
+        turned = tuple(
+            lambda head=head, yaw=yaw: studio.picture(head, yaw=yaw) for yaw in (-25.0, 25.0)
+        )
+        yield Pair(
+            f"{name}-{other}-several",
+            "several photos",
+            f"{name} from before and from both sides, on {other}",
+            lambda head=head: studio.picture(head),
+            lambda other=other: photo(other),
+            more=turned,
+        )
 
 
 _PORTRAITS = [

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from function.service.service import Service
 
-    Tasks = list[tuple[dict[str, Any], bytes, bytes]]
+    Tasks = list[tuple[dict[str, Any], list[bytes], bytes]]
 
 
 async def photos(service: Service, tasks: Tasks) -> dict[str, Any]:
@@ -26,9 +26,10 @@ async def photos(service: Service, tasks: Tasks) -> dict[str, Any]:
     from function.telemetry.timings import Timings
 
     report: dict[str, Any] = {}
-    for task, source, target in tasks:
-        uploads = Upload(source, "source"), Upload(target, "target")
-        wanted = SwapRequest(uploads[:1], uploads[1], Selection.parse("largest"), format="png")
+    for task, shown, target in tasks:
+        sources = tuple(Upload(photo, "source") for photo in shown)
+        chosen = Selection.parse("largest")
+        wanted = SwapRequest(sources, Upload(target, "target"), chosen, format="png")
         try:
             result = await service.swap(wanted, Timings())
         except Problem as problem:
@@ -45,9 +46,9 @@ async def clips(service: Service, tasks: Tasks) -> dict[str, Any]:
     from function.telemetry.timings import Timings
 
     report = {}
-    for task, source, _ in tasks:
+    for task, shown, _ in tasks:
         files = Path(task["target"]), Path(task["out"])
-        wanted = ClipRequest((Upload(source, "source"),), *files, quality=100)
+        wanted = ClipRequest((Upload(shown[0], "source"),), *files, quality=100)
         result = await service.clip(wanted, Timings())
         report[task["name"]] = {"frames": result.swapped}
     return report
@@ -66,6 +67,11 @@ async def swapped(told: dict[str, Tasks]) -> dict[str, Any]:
     return report
 
 
+def _sources(task: dict[str, Any]) -> list[bytes]:
+    """The photos of the person who is put in: "source", and "source1" and so on."""
+    return [Path(task[role]).read_bytes() for role in sorted(task) if role.startswith("source")]
+
+
 def main(told: Path) -> None:
     """Do what the file says, with the code that PYTHONPATH names."""
     import function
@@ -76,7 +82,7 @@ def main(told: Path) -> None:
         raise SystemExit(f"the code of {tree} runs, not that of {tasks['tree']}")
     read = {
         kind: [
-            (task, Path(task["source"]).read_bytes(), Path(task["target"]).read_bytes())
+            (task, _sources(task), Path(task["target"]).read_bytes())
             for task in tasks.get(kind, [])
         ]
         for kind in ("photos", "clips")

@@ -84,8 +84,9 @@ def run(
     script = sha256(_CHILD.read_bytes()).hexdigest()
     seals = {}
     for task in (task for some in tasks.values() for task in some):
-        both = (Path(task[role]).read_bytes() for role in ("source", "target"))
-        seals[task["name"]] = sha256(script.encode() + b"".join(both)).hexdigest()
+        photos = sorted(role for role in task if role.startswith(("source", "target")))
+        every = (Path(task[role]).read_bytes() for role in photos)
+        seals[task["name"]] = sha256(script.encode() + b"".join(every)).hexdigest()
     fresh = {
         kind: [
             task for task in some if known.get(task["name"], {}).get("seal") != seals[task["name"]]
@@ -115,9 +116,10 @@ def swap_all(tree: Path, work: Path, pairs: Iterable[Pair]) -> dict[str, Swapped
     tasks = []
     for pair in pairs:
         files = {}
-        for role, pixels in (("source", pair.source()), ("target", pair.target())):
+        more = {f"source{k}": photo for k, photo in enumerate(pair.more, 1)}
+        for role, made in {"source": pair.source, "target": pair.target, **more}.items():
             files[role] = str(work / f"{pair.name}.{role}.png")
-            cv2.imwrite(files[role], pixels[..., ::-1])
+            cv2.imwrite(files[role], made()[..., ::-1])
         tasks.append({"name": pair.name, "out": str(work / f"{pair.name}.png"), **files})
     return {
         name: Swapped(read(work / f"{name}.png"), tuple(told["warnings"]))
