@@ -13,7 +13,7 @@ _STILL_HZ = 0.5
 """What is kept of a face that does not move: changes slower than this."""
 _PER_SPEED = 40.0
 """By how much more for each face width per second, so that a face that moves is not late."""
-_TREMBLE = 0.03
+_TREMBLE = 0.05
 """Face widths per second that landmarks seem to move where nothing does."""
 _SPEED_HZ = 1.0
 """Changes of speed that are believed."""

@@ -48,6 +48,8 @@ _CUT = 28.0
 _MARGIN = 0.06
 """By this part of its size a face's box reaches over its points."""
 _FIVE = 5
+_SETTLING = 3
+"""Runs of the mesh model by which a face just found comes to where following it would take it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,6 +263,9 @@ class Tracker:
 
     def _welcome(self, points: NDArray[np.float32], pixels: NDArray[np.uint8], at: float) -> None:
         """Follow a face from now on; it may be one that was lost."""
+        if self._mesh:
+            for _ in range(_SETTLING):
+                points, _presence = self._mesh.follow(pixels, points)
         smooth, look = Smooth(points.copy(), at), motion.look(pixels, points)
         for track in self._tracks:
             if track.lost is not None and _coincide(points, track.points):
