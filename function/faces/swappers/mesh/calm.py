@@ -7,43 +7,53 @@ from typing import TYPE_CHECKING
 import cv2
 import numpy as np
 
+from function.faces.swappers.mesh.blend import blurred
 from function.faces.swappers.mesh.recipe import RECIPE
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from function.faces.swappers.mesh.relight import Relit
+
 
 def calmed(
-    image: NDArray[np.float32],
-    light: NDArray[np.float32],
+    lit: Relit,
     width: float,
-    where: tuple[NDArray[np.float32], NDArray[np.float32]],
+    rims: NDArray[np.float32],
+    skin: tuple[NDArray[np.bool_], NDArray[np.bool_]],
 ) -> NDArray[np.float32]:
     """What to add to a face so that its colour stays near the light it stands in.
 
-    Only what is larger than `calm_sigma` is touched, in Lab: chroma is pulled to the light's, and
-    lightness is bent (tanh) where glare is to be expected.
+    Only what is larger than `calm_sigma` is touched, in Lab: chroma is pulled to the light's where
+    the target's own skin strays less from it, and lightness is bent (tanh) where glare is to be
+    expected.
 
     Args:
-        image: float32 [h, w, 3] RGB 0–255, the face in the target's light.
-        light: float32 [h, w, 3] RGB 0–255, large-scale colour of the target's skin.
+        lit: the face, the target and its light.
         width: of the face in cells.
-        where: float32 [h, w] each, how much a cell lies around a spectacled eye, and how much it is
-            skin, 0–1.
+        rims: float32 [h, w], how much a cell lies around a spectacled eye, 0–1.
+        skin: bool [h, w] each, skin of the face and of the target.
 
     Returns:
         float32 [h, w, 3] levels.
     """
-    rims, skin = where
     sigma = max(RECIPE.calm_sigma * width, 0.3)
-    low = cv2.GaussianBlur(image, (0, 0), sigma, borderType=cv2.BORDER_REPLICATE)
-    base, there = lab(low), lab(light)
+    base, under = (lab(blurred(image, sigma)) for image in (lit.face, lit.under))
+    there = lab(lit.light)
     away = base - there
-    keep = 1 - rims * (1 - RECIPE.calm_rims) - skin * (1 - RECIPE.calm_skin)
+    have, want = _chroma(away, skin[0]), _chroma(under - there, skin[1])
+    usual = float(np.clip(want / max(have, 1e-3), RECIPE.calm_skin, 1))
+    keep = np.where(skin[0], np.float32(usual), np.float32(1))
+    keep = keep - rims * (1 - RECIPE.calm_rims)
     pulled = away * keep[..., None]
     limit = np.float32(RECIPE.calm_light)
     pulled[..., 0] = away[..., 0] + rims * (limit * np.tanh(away[..., 0] / limit) - away[..., 0])
     return rgb(there + pulled) - rgb(base)
+
+
+def _chroma(away: NDArray[np.float32], skin: NDArray[np.bool_]) -> float:
+    """How far skin strays in a* and b*; 0 where none is seen."""
+    return float(np.abs(away[skin][:, 1:]).mean()) if skin.any() else 0.0
 
 
 def lab(image: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -56,15 +56,12 @@ class Finish:
         width, oval = zones.width, zones.crop(zones.oval)
         visible = lit.skin[0] & oval & lit.usable, lit.skin[1] & oval
         soft = lit.soft if not keep_mouth else zones.without_mouth(lit.soft)
-        carried = spectacles.frame(calm.lab(lit.drawn), mesh, zones, RECIPE.frame_carried)
-        removed = spectacles.frame(calm.lab(lit.under), was, zones, RECIPE.frame_removed)
+        worn = spectacles.frame(calm.lab(lit.drawn), mesh, zones)
+        removed = spectacles.frame(calm.lab(lit.under), was, zones)
         rims = np.zeros(soft.shape, np.float32)
-        if carried is not None:
-            rims = spectacles.rims(mesh, carried, width)
-            soft = np.maximum(soft, carried.soft * lit.usable)
-        face = lit.face + calm.calmed(
-            lit.face, lit.light, width, (rims, visible[0].astype(np.float32))
-        )
+        if worn is not None:
+            rims = spectacles.rims(mesh, worn, width)
+        face = lit.face + calm.calmed(lit, width, rims, visible)
         face += detail.matched(face, lit.under, width, visible)
         hole = heal.find(face, lit, soft, zones, (zones.brows(was, RECIPE.brow), removed))
         under = lit.under if hole is None else hole.healed(lit.under)

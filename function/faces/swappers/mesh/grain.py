@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _SIDE = 256
-_SHARE = 0.6  # of what is missing: part of what is measured is wrinkles and pores
+_SHARE = 0.3  # of what is missing: most of what is measured is wrinkles and pores
+_SMALL = 64  # pixels: faces so narrow show no grain, only eyes and lips; twice as wide all of it
 _LIMIT = 6.0  # levels
 _LINES = 128  # that are measured, at least, where there are as many
 
@@ -30,14 +31,20 @@ class Grain:
         noise -= cv2.GaussianBlur(noise, (0, 0), 2.0, borderType=cv2.BORDER_REFLECT)
         self._tile = (noise / _second(noise)).astype(np.float32)
 
-    def missing(self, have: float, want: float) -> Noise | None:
+    def missing(self, have: float, want: float, width: int) -> Noise | None:
         """Noise that takes a patch of roughness `have` towards `want`; see `roughness`.
 
-        None when nothing is missing.
+        Args:
+            have: measured on the face.
+            want: measured where it is put.
+            width: of the region of a face in pixels.
+
+        Returns:
+            None when nothing is missing.
         """
-        if want <= have:
+        if want <= have or width <= _SMALL:
             return None
-        level = min(_SHARE * float(np.sqrt(want**2 - have**2)), _LIMIT)
+        level = min(1, width / _SMALL - 1) * min(_SHARE * float(np.sqrt(want**2 - have**2)), _LIMIT)
         return Noise(self._tile * np.float32(level))
 
 

@@ -53,7 +53,7 @@ class Hole:
         rows = np.flatnonzero(self.share.max(1))
         step = height / len(self.share)
         end = min(int((rows[-1] + 2) * step) + 1, height)
-        noise = grain.missing(0, roughness(region))
+        noise = grain.missing(0, roughness(region), width)
         for top in range(max(int((rows[0] - 1) * step), 0), end, _ROWS):
             band = slice(top, min(top + _ROWS, end))
             new, much = skin[band], share[band]

@@ -26,13 +26,14 @@ class MeshRecipe:
         smooth: sigma of what is healed, and of the light that calm and blend compare.
         calm_reach: around spectacled eyes, colour is calmed within this.
         calm_sigma: of the colour that is calmed; finer than that is skin texture.
-        calm_rims, calm_skin: share of the source's own chroma that stays there, and elsewhere.
+        calm_rims, calm_skin: share of the source's own chroma that stays there, and elsewhere at
+            least: on skin it stays as far as the target's own strays as much.
         calm_light: levels of L* that glare may differ from the target's light around these eyes.
         detail: sigma that parts detail from form.
         detail_luma, detail_chroma: limits of the ratio by which detail is matched.
         highlight: deviations above which the light of detail is bent towards them.
-        crisp, crisp_most, crisp_sigma: share, limit in levels and sigma of the unsharp mask on
-            eyes and brows, which the warp has interpolated.
+        crisp, crisp_most, crisp_sigma: largest share, limit in levels and sigma of the unsharp mask
+            on eyes and brows that are softer than the target's.
         band: sigma of the second, softer mask, by which low frequencies are blended.
         frame_unlike, frame_darker: difference from skin in Lab, and in its L*, of a frame.
         frame_least: share of the face's width squared that a frame covers at each temple.
@@ -40,8 +41,7 @@ class MeshRecipe:
             at most 1.9 without, at least 2.5 with them where both temples are dark.
         frame_near: share of the difference between frame and skin that parts of a frame differ.
         frame_hair: more than this (of the width squared) outside of the outline is hair.
-        frame_carried, frame_removed: how far out of the outline a frame is carried, and removed:
-            farther, the first would bring ear or sky along.
+        frame_reach: how far out of the outline a frame is looked for.
         frame_grow: what is removed is grown by this: its shadow and its blur.
     """
 
@@ -50,7 +50,7 @@ class MeshRecipe:
     ring: float = 1.3
     finer: float = 1.1
     shadow: float = 0.012
-    brow: float = 0.045
+    brow: float = 0.03
     covered: float = 0.93
     hair: float = 0.72
     smooth: float = 0.012
@@ -73,8 +73,7 @@ class MeshRecipe:
     frame_bridge: float = 2.35
     frame_near: float = 0.5
     frame_hair: float = 0.02
-    frame_carried: float = 0.015
-    frame_removed: float = 0.05
+    frame_reach: float = 0.05
     frame_grow: float = 0.02
 
 

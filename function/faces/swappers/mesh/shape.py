@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
     from function.faces.topology import Topology
 
-_SHARE = 0.55
+_SHARE = 0.7
 """How far an inner point moves from the target's place to the source's."""
-_SHARE_MOUTH = 0.6
+_SHARE_MOUTH = 0.5
 """The same at the lips: less, because their shape is expression more than build."""
 _REACH = 3
 """Mesh edges over which the share rises from the outline, and falls towards the lips."""

@@ -1,7 +1,7 @@
-"""Find the frame of spectacles, which is carried over whole or taken away whole.
+"""Find the frame of spectacles, of which nothing of the target's may stay.
 
-What lies inside of the face is replaced or kept with it; what gives a swap away are the tips of a
-frame, which stick out of the face or are hidden by its hair.
+What lies inside of the face is replaced with it; what gives a swap away are the tips of a frame,
+which stick out of the face.
 """
 
 from __future__ import annotations
@@ -37,12 +37,10 @@ class Frame:
 
     Attributes:
         tips: bool [h, w], its parts beside the eyes.
-        soft: float32 [h, w], how much each cell shows of these, 0–1.
         rough: bool [h, w], wherever there is more contrast than on skin: rims among others.
     """
 
     tips: NDArray[np.bool_]
-    soft: NDArray[np.float32]
     rough: NDArray[np.bool_]
 
 
@@ -81,9 +79,7 @@ class EyeLine:
         return (x > across[0]) & (x < across[1]) & (y > down[0]) & (y < down[1])
 
 
-def frame(
-    lab: NDArray[np.float32], mesh: NDArray[np.float32], zones: Zones, outside: float
-) -> Frame | None:
+def frame(lab: NDArray[np.float32], mesh: NDArray[np.float32], zones: Zones) -> Frame | None:
     """The parts of a frame beside the eyes, or None for a face without spectacles.
 
     Spectacles are there when both temples show something dark that is not skin, where one of them
@@ -94,7 +90,6 @@ def frame(
         lab: float32 [h, w, 3], see `calm.lab`.
         mesh: float32 [468, 3] in cells.
         zones: of the face; its outline and width count.
-        outside: how far out of the outline a frame may reach, in face widths.
     """
     width = zones.width
     line = EyeLine.of(mesh, lab.shape, width)
@@ -121,12 +116,8 @@ def frame(
         return None
     own = median(lab[seeds[0] | seeds[1]], 0).astype(np.float32)
     near = np.sqrt(((lab - own) ** 2).sum(2)) < RECIPE.frame_near * np.linalg.norm(own - usual)
-    found = _grown(near & other | seeds[0] | seeds[1], seeds, line, zones, outside)
-    # the frame's own edge, not that of a cell: where it runs into skin, only some of it counts
-    clear = np.clip((unlike - 0.5 * RECIPE.frame_unlike) / RECIPE.frame_unlike, 0, 1)
-    around = cv2.dilate(found.astype(np.uint8), np.ones((3, 3), np.uint8)) > 0
-    rough = contrast > 3 * median(contrast[skin])
-    return Frame(found, clear * (around & (away[..., 0] < 0)), rough)
+    found = _grown(near & other | seeds[0] | seeds[1], seeds, line, zones)
+    return Frame(found, contrast > 3 * median(contrast[skin]))
 
 
 def _grown(
@@ -134,7 +125,6 @@ def _grown(
     seeds: list[NDArray[np.bool_]],
     line: EyeLine,
     zones: Zones,
-    outside: float,
 ) -> NDArray[np.bool_]:
     """The seeds and what hangs together with them beside the eyes, inside their own height."""
     beyond = zones.crop(cv2.distanceTransform((~zones.oval).astype(np.uint8), cv2.DIST_L2, 3))
@@ -154,7 +144,7 @@ def _grown(
         out = part & (beyond > 0)
         if out.sum() > RECIPE.frame_hair * zones.width**2:
             part &= ~out
-        found |= part & (beyond <= outside * zones.width)
+        found |= part & (beyond <= RECIPE.frame_reach * zones.width)
     return found
 
 

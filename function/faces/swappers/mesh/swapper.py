@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 _SHARPER = 1.6  # a source this much rougher than the target is softened
 _SOFTEN = 0.22  # by this sigma times their ratio, in pixels
+_MIDDLE = np.array([[1 / 4, 1 / 3], [3 / 4, 5 / 6]])
+"""Left, top, right and bottom of the part that is compared, in a face's box."""
 _OWN_MOUTH = (
     0.05  # by this much more open (widths of the mouth) the target keeps its mouth's inside
 )
@@ -97,7 +99,7 @@ class MeshSwapper:
         mesh, was = grid.place(moved), grid.place(place)
         zones = mask.Zones.of(mesh, grid, self._topology)
         drawn, usable = texture.drawn(mesh, grid, (width, height), self._topology)
-        crisp.sharpen(drawn, moved, zones.width * grid.step[0])
+        crisp.sharpen(drawn, moved, zones.width * grid.step[0], region, place)
 
         small, under = grid.shrink(drawn), grid.shrink(region)
         skin = mask.skin(small, mesh), mask.skin(under, was)
@@ -107,7 +109,7 @@ class MeshSwapper:
         finish = Finish.of(lit, mesh, was, zones, keep_mouth=keep_mouth)
         if finish.hole is not None:
             finish.hole.heal(region, self._grain)
-        have, want = _roughness(drawn, region)
+        have, want = _roughness(drawn, region, place)
         have *= float(lit.balance.mean())
         drawn, grain = self._fit_sharpness(drawn, have, want)
         blend(region, drawn, finish.layers, grain)
@@ -135,13 +137,16 @@ class MeshSwapper:
             width = drawn.shape[1]
             sigma = min(_SOFTEN * have / max(want, 0.5), 0.005 * width + 0.5)
             return np.asarray(cv2.GaussianBlur(drawn, (0, 0), sigma), np.uint8), None
-        return drawn, self._grain.missing(have, want)
+        return drawn, self._grain.missing(have, want, drawn.shape[1])
 
 
-def _roughness(drawn: NDArray[np.uint8], region: NDArray[np.uint8]) -> tuple[float, float]:
-    """That of the middle of the drawn face, and of the target's."""
-    height, width = region.shape[:2]
-    middle = slice(height // 3, -(-height * 5 // 6)), slice(width // 4, -(-width * 3 // 4))
+def _roughness(
+    drawn: NDArray[np.uint8], region: NDArray[np.uint8], place: NDArray[np.float32]
+) -> tuple[float, float]:
+    """That of the middle of the drawn face, and of the target's, whose mesh lies at `place`."""
+    low, high = np.clip(place[:, :2].min(0), 0, None), place[:, :2].max(0)
+    (left, top), (right, bottom) = (low + part * (high - low) for part in _MIDDLE)
+    middle = slice(int(top), int(bottom) + 2), slice(int(left), int(right) + 2)
     return roughness(drawn[middle]), roughness(region[middle])
 
 

@@ -146,14 +146,15 @@ def test_missing_grain_is_made_up_for():
     noise = np.random.default_rng(5).normal(0, 6, (64, 64, 1))
     grainy = np.clip(flat + noise, 0, 255).astype(np.uint8)
     have, want = roughness(flat), roughness(grainy)
-    added = Grain().missing(have, want).rows(slice(230, 300), 300)
+    added = Grain().missing(have, want, 200).rows(slice(230, 300), 300)
     assert added.shape == (70, 300)
     assert (
-        0.4 * want
+        0.2 * want
         < roughness(np.clip(128 + added[..., None], 0, 255).astype(np.uint8).repeat(3, 2))
         < want
     )
-    assert Grain().missing(want, have) is None
+    assert Grain().missing(want, have, 200) is None
+    assert Grain().missing(have, want, 64) is None
     assert roughness(flat[:, :2]) == 0
 
 

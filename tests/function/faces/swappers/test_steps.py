@@ -63,11 +63,35 @@ def test_only_the_hole_is_healed_and_it_is_as_grainy_as_the_rest():
     assert (region[untouched] == before[untouched]).all()
 
 
+class Stands:
+    """A relit face on a target, as far as calm looks at it."""
+
+    def __init__(self, face, under):
+        self.face, self.under, self.light = face, under, plain()
+
+
+ALL = np.ones((60, 80), bool)
+
+
+def test_skin_keeps_its_own_chroma_as_far_as_the_targets_has_it():
+    spots = np.zeros((60, 80, 1), np.float32)
+    spots[::10, ::10] = 1
+    spots = cv2.GaussianBlur(spots, (0, 0), 2)[..., None] * 400
+    lively = (plain() + spots * (1, -0.5, -0.5)).astype(np.float32)
+    nowhere = np.zeros((60, 80), np.float32)
+    alike = calm.calmed(Stands(lively, lively), 70, nowhere, (ALL, ALL))
+    assert np.abs(alike).max() < 0.01
+    pulled = lively + calm.calmed(Stands(lively, plain()), 70, nowhere, (ALL, ALL))
+    away = [calm.lab(each) - calm.lab(plain()) for each in (lively, pulled)]
+    have, left = (np.abs(each[..., 1:]).mean() for each in away)
+    assert left == pytest.approx(RECIPE.calm_skin * have, rel=0.1)
+
+
 def test_red_rims_are_pulled_to_the_light_and_nothing_else_is_touched():
     face = plain().copy()
     face[20:40, 30:50] += (30, -25, -20)
     rims = patch((60, 80), slice(15, 45), slice(25, 55)).astype(np.float32)
-    calmed = face + calm.calmed(face, plain(), 70, (rims, np.zeros_like(rims)))
+    calmed = face + calm.calmed(Stands(face, face), 70, rims, (ALL, ALL))
     away = np.linalg.norm((calm.lab(face) - calm.lab(plain()))[30, 40, 1:])
     left = np.linalg.norm((calm.lab(calmed) - calm.lab(plain()))[30, 40, 1:])
     assert left == pytest.approx(RECIPE.calm_rims * away, rel=0.1)
@@ -77,10 +101,10 @@ def test_red_rims_are_pulled_to_the_light_and_nothing_else_is_touched():
 def test_glare_is_bent_down_around_spectacled_eyes_only():
     face = np.minimum(plain() + 50, 255)
     everywhere, nowhere = np.ones((60, 80), np.float32), np.zeros((60, 80), np.float32)
-    bent = face + calm.calmed(face, plain(), 70, (everywhere, nowhere))
+    bent = face + calm.calmed(Stands(face, face), 70, everywhere, (ALL, ALL))
     lightness = [calm.lab(each)[30, 40, 0] for each in (plain(), bent)]
     assert 0 < lightness[1] - lightness[0] <= RECIPE.calm_light + 0.1
-    assert np.abs(calm.calmed(face, plain(), 70, (nowhere, nowhere))).max() < 0.01
+    assert np.abs(calm.calmed(Stands(face, face), 70, nowhere, (ALL, ALL))).max() < 0.01
 
 
 def test_livelier_skin_is_calmed_to_the_limit_and_like_skin_stays():
@@ -98,14 +122,19 @@ def test_livelier_skin_is_calmed_to_the_limit_and_like_skin_stays():
 
 def test_eyes_get_sharper_and_the_rest_stays(finder, hopper):
     face = finder.face(hopper)
-    drawn = hopper.copy()
-    crisp.sharpen(drawn, face.mesh, float(np.ptp(face.mesh[:, 0])))
-    changed = np.abs(drawn.astype(int) - hopper).max(2)
+    width = float(np.ptp(face.mesh[:, 0]))
+    soft = cv2.GaussianBlur(hopper, (0, 0), 1.5)
+    drawn = soft.copy()
+    crisp.sharpen(drawn, face.mesh, width, hopper, face.mesh)
+    changed = np.abs(drawn.astype(int) - soft).max(2)
     x, y = face.mesh[[159, 386], :2].round().astype(int).T
     assert min(changed[b - 8 : b + 8, a - 8 : a + 8].max() for a, b in zip(x, y, strict=True)) > 4
     x, y = face.mesh[[1, 13, 152, 10], :2].round().astype(int).T
     assert changed[y, x].max() == 0
     assert changed.max() <= RECIPE.crisp_most + 1
+    drawn = hopper.copy()
+    crisp.sharpen(drawn, face.mesh, width, soft, face.mesh)
+    assert (drawn == hopper).all()
 
 
 def test_the_second_band_softens_a_step_and_leaves_equal_faces_alone():
@@ -143,7 +172,7 @@ def worn(finder):
         grid = Grid.over(part.shape[1], part.shape[0], RECIPE.cells)
         mesh = grid.place(face.mesh - np.array([int(box.left), int(box.top), 0], np.float32))
         zones = Zones.of(mesh, grid, topology)
-        return spectacles.frame(calm.lab(grid.shrink(part)), mesh, zones, 0.05), mesh
+        return spectacles.frame(calm.lab(grid.shrink(part)), mesh, zones), mesh
 
     return found
 
