@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 _SHARE = 0.7
 """How far an inner point moves from the target's place to the source's."""
+_SHARE_TURNED, _TURNED = 0.55, (10, 25)
+"""The same where the two are turned apart, reached between these degrees: a mesh knows depth badly."""
 _SHARE_MOUTH = 0.5
 """The same at the lips: less, because their shape is expression more than build."""
 _REACH = 3
@@ -27,7 +29,11 @@ _CORNERS = (78, 308)  # of the mouth
 
 
 def blend(
-    source: NDArray[np.float32], target: NDArray[np.float32], topology: Topology, keep_mouth: bool
+    source: NDArray[np.float32],
+    target: NDArray[np.float32],
+    topology: Topology,
+    keep_mouth: bool,
+    turned: float = 0.0,
 ) -> NDArray[np.float32]:
     """The mesh of the swapped face, in the target's pixels.
 
@@ -36,6 +42,7 @@ def blend(
         target: float32 [468, 3].
         topology: of the mesh.
         keep_mouth: leave the lips exactly where the target's are.
+        turned: degrees by which the yaws of the two differ.
 
     Returns:
         float32 [468, 3].
@@ -43,7 +50,8 @@ def blend(
     inside = _rise(topology.from_oval)
     lips = 1 - _rise(topology.from_lips - 1)
     still = topology.from_lips > _REACH  # expression moves the rest
-    share = inside * (_SHARE + (_SHARE_MOUTH * (not keep_mouth) - _SHARE) * lips)
+    most = float(np.interp(turned, _TURNED, (_SHARE, _SHARE_TURNED)))
+    share = inside * (most + (_SHARE_MOUTH * (not keep_mouth) - most) * lips)
     moved = align(source, target, still) - target
     moved[:, 2] = 0
     return (target + share[:, None] * moved).astype(np.float32)

@@ -95,7 +95,8 @@ class MeshSwapper:
         texture = Texture.around(source, extent(place))
 
         keep_mouth = shape.opening(place) > shape.opening(texture.mesh) + _OWN_MOUTH
-        moved = shape.blend(texture.mesh, place, self._topology, keep_mouth)
+        turned = abs(target.pose.yaw - source.face.pose.yaw)
+        moved = shape.blend(texture.mesh, place, self._topology, keep_mouth, turned)
         mesh, was = grid.place(moved), grid.place(place)
         zones = mask.Zones.of(mesh, grid, self._topology)
         drawn, usable = texture.drawn(mesh, grid, (width, height), self._topology)
