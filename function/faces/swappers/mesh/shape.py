@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _SHARE = 0.7
 """How far an inner point moves from the target's place to the source's."""
 _SHARE_TURNED, _TURNED = 0.55, (10, 25)
-"""The same where the two are turned apart, reached between these degrees: a mesh knows depth badly."""
+"""The same where the two are turned apart, reached between these degrees: depth is but guessed."""
 _SHARE_MOUTH = 0.5
 """The same at the lips: less, because their shape is expression more than build."""
 _REACH = 3
