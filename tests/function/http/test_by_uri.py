@@ -87,7 +87,7 @@ def test_what_is_behind_uris_takes_room_like_bodies(folder):
 def test_a_page_instead_of_a_photo_is_said_to_be_one(live, folder, site):
     (folder / "login.html").write_text("<!doctype html><title>Log in</title>")
     answer = live.json("/v1/faces", {"image": f"{site}/login.html"})
-    assert "text/html" in answer.problem("unsupported_media_type", 415)["detail"]
+    assert "an HTML page" in answer.problem("unsupported_media_type", 415)["detail"]
 
 
 def test_one_caller_takes_no_more_than_its_share_of_what_is_fetched(tmp_path):
