@@ -42,6 +42,7 @@ _SPREAD = (0.3, 0.06, 0.08)  # least deviation of skin: log green, log red/green
 _SPREAD_MOST = 2.2  # times the least
 _SPREAD_GRAY = (0.15, 1.0, 1.0)
 _DARK = 0.06  # of the skin's level: keeps ratios in the dark quiet
+_SAMPLE = 5  # side in cells of what a sample point shows: less would flicker in clips
 _LEAST_RED = 0.2  # share of the usual skin's log red/green
 _LIMIT = 3.0  # deviations
 _BULK = 0.1  # hair is a mass, spectacles are lines: least radius, in face widths
@@ -193,7 +194,7 @@ def skin(image: NDArray[np.float32], mesh: NDArray[np.float32]) -> NDArray[np.bo
     red, green, blue = cv2.split(cv2.log(cv2.blur(image, (3, 3)) / level + _DARK))
     features = cv2.merge([green, red - green, green - blue])
     spread = np.array(_SPREAD if features[..., 1:].any() else _SPREAD_GRAY)
-    sample = features[at]
+    sample = cv2.blur(features, (_SAMPLE, _SAMPLE))[at]
     best = np.argsort(-sample[:, 1], kind="stable")[: -(-len(sample) // 2)]
     middle = median(sample[best], 0)
     deviation = 1.4826 * median(np.abs(sample - middle), 0)
