@@ -164,7 +164,7 @@ class Pipeline:
             target: the photo to change; it stays as it is.
             faces: which of its faces.
             people: those to put in, by the name in `Face.person`.
-            timings: gets the spans `swap` and `enhance`.
+            timings: gets the spans `swap`, with its parts, and `enhance`.
             options: how the result is to be.
 
         Returns:
@@ -178,7 +178,9 @@ class Pipeline:
         with timings.span("swap"):
             canvas = target.pixels.copy()
             sources = [people[face.person] for face in faces]
-            warnings = self.swapper.swap_all(canvas, faces, sources, options, gray=target.gray)
+            warnings = self.swapper.swap_all(
+                canvas, faces, sources, options, gray=target.gray, timings=timings
+            )
         if (enhancer := self.models.enhance) and options.enhance:
             with timings.span("enhance"):
                 enhancer.enhance(canvas, faces, options, self.models.occlusion, gray=target.gray)

@@ -125,7 +125,7 @@ class Metrics:
             method: as it came; one that is not in use counts as "other".
             status: of the answer.
             seconds: from the request's head to the answer's head.
-            stages: milliseconds per stage.
+            stages: milliseconds per stage; parts of one, as `swap.warp`, are counted with it.
             problem: the code, when the answer is a problem.
             warnings: the codes of the answer's warnings.
             degraded: the degradations under which the request was served.
@@ -138,6 +138,8 @@ class Metrics:
         if route == _SWAP and status == 200 and len(self._swaps) <= _AFTER_FIRST:
             self._swaps.append(seconds)
         for stage, ms in stages.items():
+            if "." in stage:
+                continue
             self._stage_seconds.labels(stage).observe(ms / 1e3)
         if problem and route != _PING:
             self._problems.labels(problem).inc()

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from function.faces.swappers.generator import Generator, SwapperFamily
     from function.faces.swappers.protocol import SourceFace
     from function.runtime.engine import Engine
+    from function.telemetry.timings import Timings
 
     Rows = NDArray[np.float32]
 
@@ -67,6 +68,7 @@ class NeuralSwapper:
         options: SwapOptions,
         *,
         gray: bool,
+        timings: Timings,  # noqa: ARG002 - engines are measured by themselves
     ) -> list[tuple[QualityWarning, ...]]:
         """Replace the targets as one batch, unless crops overlap; their warnings."""
         found: dict[int, tuple[QualityWarning, ...]] = {}

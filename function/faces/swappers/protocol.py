@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from function.faces.options import SwapOptions
     from function.images.picture import Picture
     from function.quality_warning import QualityWarning
+    from function.telemetry.timings import Timings
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +55,7 @@ class Swapper(Protocol):
         options: SwapOptions,
         *,
         gray: bool,
+        timings: Timings,
     ) -> list[tuple[QualityWarning, ...]]:
         """Replace each of `targets` on the canvas by the face of its source.
 
@@ -63,6 +65,7 @@ class Swapper(Protocol):
             sources: the person to put in, for each target.
             options: how the result is to be.
             gray: the target photo is gray; the result must be gray too (R = G = B).
+            timings: gets spans of what the swap consists of, named `swap.…`, if any.
 
         Returns:
             What may look wrong, for each target. Safe to call from several threads on different

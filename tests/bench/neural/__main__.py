@@ -208,7 +208,9 @@ class Bench:
             engine = self._engines["swap"]
             before, began = engine.spent, time.perf_counter()
             canvas = self._target.pixels.copy()
-            self._pipeline.swapper.swap_all(canvas, [self.face], [self.source], SMALL, gray=False)
+            self._pipeline.swapper.swap_all(
+                canvas, [self.face], [self.source], SMALL, gray=False, timings=Timings()
+            )
             if turn:
                 other.append(spent * 1e3)
                 own.append((time.perf_counter() - began - engine.spent + before) * 1e3)

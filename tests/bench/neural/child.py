@@ -61,6 +61,7 @@ def ours() -> None:
     from function.faces.swappers.protocol import SourceFace
     from function.runtime.cpus import usable_cpus
     from function.service import opening
+    from function.telemetry.timings import Timings
     from warmup.models import manifest
 
     made, source_face, target_face = pickle.loads(Path(sys.argv[2]).read_bytes())
@@ -79,7 +80,8 @@ def ours() -> None:
     (embedding,) = loaded.identity.embed(source.pixels, [source_face])
     person = SourceFace(source, source_face, embedding)
     canvas = target.pixels.copy()
-    loaded.swapper().swap_all(canvas, [target_face], [person], SwapOptions(boost=128), gray=False)
+    how = {"gray": False, "timings": Timings()}
+    loaded.swapper().swap_all(canvas, [target_face], [person], SwapOptions(boost=128), **how)
     _end()
 
 

@@ -41,6 +41,12 @@ def test_a_swap_says_where_its_time_went(live):
     assert set(expected) <= set(stages)
     assert list(stages)[-1] == "total"
     assert all(float(ms) >= 0 for ms in stages.values())
+    parts = {name: float(ms) for name, ms in stages.items() if name.startswith("swap.")}
+    assert parts.keys() == {"swap.warp", "swap.light", "swap.finish", "swap.blend"}
+    assert sum(parts.values()) <= float(stages["swap"]) + 0.1 * len(stages)  # each is rounded
+    metrics = live.send("GET", "/metrics").body.decode()
+    assert 'stage="swap"' in metrics
+    assert 'stage="swap.' not in metrics
 
 
 @pytest.mark.parametrize("name", ["Ember-Request-Id", "X-Request-Id"])

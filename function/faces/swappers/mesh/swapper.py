@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from function.faces.options import SwapOptions
     from function.faces.swappers.mesh.grain import Noise
     from function.faces.swappers.protocol import SourceFace
+    from function.telemetry.timings import Timings
 
 _SHARPER = 1.6  # a source this much rougher than the target is softened
 _SOFTEN = 0.22  # by this sigma times their ratio, in pixels
@@ -75,13 +76,20 @@ class MeshSwapper:
         _: SwapOptions,
         *,
         gray: bool,
+        timings: Timings,
     ) -> list[tuple[QualityWarning, ...]]:
         """Replace the targets one after the other; their warnings."""
         pairs = zip(targets, sources, strict=True)
-        return [self.swap(canvas, target, source, gray=gray) for target, source in pairs]
+        return [self.swap(canvas, *pair, gray=gray, timings=timings) for pair in pairs]
 
     def swap(
-        self, canvas: NDArray[np.uint8], target: Face, source: SourceFace, *, gray: bool
+        self,
+        canvas: NDArray[np.uint8],
+        target: Face,
+        source: SourceFace,
+        *,
+        gray: bool,
+        timings: Timings,
     ) -> tuple[QualityWarning, ...]:
         """Replace one face; its warnings."""
         box = target.box
@@ -90,32 +98,34 @@ class MeshSwapper:
         height, width = region.shape[:2]
         if min(height, width) < 2:
             return ()
-        grid = Grid.over(width, height, RECIPE.cells)
-        place = mesh_of(target) - np.array([left, top, 0], np.float32)
-        texture = Texture.around(source, extent(place))
-
-        keep_mouth = shape.opening(place) > shape.opening(texture.mesh) + _OWN_MOUTH
-        turned = abs(target.pose.yaw - source.face.pose.yaw)
-        moved = shape.blend(texture.mesh, place, self._topology, keep_mouth, turned)
-        mesh, was = grid.place(moved), grid.place(place)
-        zones = mask.Zones.of(mesh, grid, self._topology)
-        drawn, usable = texture.drawn(mesh, grid, (width, height), self._topology)
-        crisp.sharpen(drawn, moved, zones.width * grid.step[0], region, place)
-
-        small, under = grid.shrink(drawn), grid.shrink(region)
-        skin = mask.skin(small, mesh), mask.skin(under, was)
-        lit = Relit.of(small, under, skin, usable, zones, gray=gray)
-        if lit.gray:
-            drawn = without_colour(drawn)
-        finish = Finish.of(lit, mesh, was, zones, keep_mouth=keep_mouth)
-        if finish.hole is not None:
-            finish.hole.heal(region, self._grain)
-        have, want = _roughness(drawn, region, place)
-        have *= float(lit.balance.mean())
-        drawn, grain = self._fit_sharpness(drawn, have, want)
-        blend(region, drawn, finish.layers, grain)
-        if gray:
-            region[..., 1:] = region[..., :1]
+        with timings.span("swap.warp"):
+            grid = Grid.over(width, height, RECIPE.cells)
+            place = mesh_of(target) - np.array([left, top, 0], np.float32)
+            texture = Texture.around(source, extent(place))
+            keep_mouth = shape.opening(place) > shape.opening(texture.mesh) + _OWN_MOUTH
+            turned = abs(target.pose.yaw - source.face.pose.yaw)
+            moved = shape.blend(texture.mesh, place, self._topology, keep_mouth, turned)
+            mesh, was = grid.place(moved), grid.place(place)
+            zones = mask.Zones.of(mesh, grid, self._topology)
+            drawn, usable = texture.drawn(mesh, grid, (width, height), self._topology)
+            crisp.sharpen(drawn, moved, zones.width * grid.step[0], region, place)
+        with timings.span("swap.light"):
+            small, under = grid.shrink(drawn), grid.shrink(region)
+            skin = mask.skin(small, mesh), mask.skin(under, was)
+            lit = Relit.of(small, under, skin, usable, zones, gray=gray)
+        with timings.span("swap.finish"):
+            finish = Finish.of(lit, mesh, was, zones, keep_mouth=keep_mouth)
+            if finish.hole is not None:
+                finish.hole.heal(region, self._grain)
+        with timings.span("swap.blend"):
+            if lit.gray:
+                drawn = without_colour(drawn)
+            have, want = _roughness(drawn, region, place)
+            have *= float(lit.balance.mean())
+            drawn, grain = self._fit_sharpness(drawn, have, want)
+            blend(region, drawn, finish.layers, grain)
+            if gray:
+                region[..., 1:] = region[..., :1]
         covered = max(mask.covered(skin[0], mesh), mask.covered(skin[1], was))
         few = extent(mesh_of(source.face)) < _FEW_PIXELS * extent(mesh_of(target)) and have < want
         blurred = have < _BLURRED * want and not lit.extreme

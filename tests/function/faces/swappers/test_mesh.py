@@ -15,6 +15,7 @@ from function.faces.face import Pose
 from function.faces.swappers.protocol import SourceFace
 from function.images.picture import Picture
 from function.quality_warning import QualityWarning
+from function.telemetry.timings import Timings
 from tests.function.faces.swappers import photo_edits as edit
 from tests.function.faces.swappers.conftest import enclosing
 
@@ -25,7 +26,7 @@ PAIRS = [("hopper", "collins"), ("collins", "hopper")]
 def swap(swapper, pixels, target, source, *, gray=False):
     """The result on a copy, checked for what holds for every swap, and the warnings."""
     canvas = pixels.copy()
-    warnings = swapper.swap(canvas, target, source, gray=gray)
+    warnings = swapper.swap(canvas, target, source, gray=gray, timings=Timings())
     outside = np.ones(pixels.shape[:2], bool)
     box = target.box
     outside[int(box.top) : int(box.bottom), int(box.left) : int(box.right)] = False
@@ -143,7 +144,7 @@ def test_swaps_add_up_on_one_canvas(finder, swapper, collins, hopper):
     assert len(faces) == 3
     canvas = pixels.copy()
     for face in faces[::2]:
-        swapper.swap(canvas, face, finder.source(hopper), gray=False)
+        swapper.swap(canvas, face, finder.source(hopper), gray=False, timings=Timings())
     for before, after in zip(faces, finder.faces(canvas), strict=True):
         changed = (part(canvas, before) != part(pixels, before)).mean()
         assert changed > 0.4 if before.index != 1 else changed == 0
