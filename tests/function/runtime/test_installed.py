@@ -14,6 +14,7 @@ import pytest
 
 from function.runtime import installed
 from warmup.failures import UnavailableError
+from warmup.plans import tensorrt
 from warmup.settings.variables import SettingsError
 
 
@@ -132,6 +133,8 @@ class TestBackends:
 
     def test_any_library_that_runs_plans_will_do(self, monkeypatch, tmp_path):
         monkeypatch.setattr(sys, "path", [str(tmp_path)])
+        for name in tensorrt.modules():  # another test may have imported one
+            monkeypatch.delitem(sys.modules, name, raising=False)
         with pytest.raises(SettingsError, match="an image with it, gpu or gpu-both"):
             installed.check_backends(["tensorrt"])
         (tmp_path / "tensorrt_lean_bindings").mkdir()
