@@ -197,7 +197,7 @@ def skin(image: NDArray[np.float32], mesh: NDArray[np.float32]) -> NDArray[np.bo
     sample = cv2.blur(features, (_SAMPLE, _SAMPLE))[at]
     best = np.argsort(-sample[:, 1], kind="stable")[: -(-len(sample) // 2)]
     middle = median(sample[best], 0)
-    deviation = 1.4826 * median(np.abs(sample - middle), 0)
+    deviation = 1.4826 * median(np.abs(features[at] - middle), 0)
     deviation = np.clip(deviation, spread, _SPREAD_MOST * spread)
     distance = (features - middle.astype(np.float32)) / deviation.astype(np.float32)
     reddish = features[..., 1] >= _LEAST_RED * middle[1]
