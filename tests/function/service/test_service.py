@@ -74,7 +74,7 @@ async def test_every_stage_is_traced(service):
     assert list(totals) == sorted(totals, key=list(totals).index)
     assert set(totals) == {
         "queue", "decode", "detect", "landmarks", "identity", "swap", "judge", "encode",
-        "gate", "mark", "sign",
+        "gate", "mark", "sign", "swap.warp", "swap.light", "swap.finish", "swap.blend",
     }  # fmt: skip
     assert all(span.ms >= 0 and span.start_ms >= 0 for span in trace.spans)
 
